@@ -1,0 +1,102 @@
+"""Composition root: settings in, a running Agora out. The only module that names adapters."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agora import __version__
+from agora.config.load import Loaded
+from agora.config.logs import get_logger
+from agora.embedding.onnx import OnnxEncoder, packaged_model
+from agora.memory.notes import Notes
+from agora.model.caller import Origin
+from agora.ports.encoder import Encoder
+from agora.protocol.context import Connection
+from agora.protocol.tools.handlers import Limits, Tools
+from agora.stores.sqlite.store import SqliteStore
+
+STORE_FILE = "agora.db"
+"""Name of the canonical file in the data folder."""
+
+
+class SystemClock:
+    """The machine's clock; implements `agora.ports.clock.Clock`."""
+
+    def now(self) -> datetime:
+        """The present instant, aware, UTC."""
+        return datetime.now(UTC)
+
+
+class Agora:
+    """One process's Agora on a data folder: the store is open, the model is verified but not yet loaded."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        """Open the store and verify the model.
+
+        Raises: ModelMissing, ModelTampered, StoreUnavailable, StoreCorrupt, StoreVersion.
+        """
+        settings = loaded.settings
+        self._loaded = loaded
+        self.clock = SystemClock()
+        self.log = get_logger("agora")
+        self.encoder: Encoder = OnnxEncoder(_model_folder(settings.embedding.model), threads=settings.embedding.threads)
+        self.encoder.verify()
+        self.store = SqliteStore(
+            settings.home / STORE_FILE,
+            self.encoder.fingerprint,
+            self.clock,
+            synchronous=settings.store.synchronous,
+            busy_timeout=settings.store.busy_timeout,
+            readers=settings.store.readers,
+        )
+        self.notes = Notes(self.store, self.encoder, self.clock, self.log, model_seconds=settings.embedding.deadline)
+        limits = Limits(
+            content_bytes=settings.limits.content_bytes,
+            query_chars=settings.limits.query_chars,
+            call_seconds=settings.limits.call_seconds,
+        )
+        self.tools = Tools(self.notes, self.clock, limits, self._about)
+
+    def connection(self, *, origin: Origin = "agent", folder: Path | None = None) -> Connection:
+        """A new connection for a client that works in `folder`."""
+        settings = self._loaded.settings
+        return Connection(
+            at_ms=int(self.clock.now().timestamp() * 1000),
+            origin=origin,
+            folder=folder,
+            namespace=settings.namespace.default,
+            agent=settings.agent,
+        )
+
+    def close(self) -> None:
+        """Finish the accepted writes and let the files go."""
+        self.store.close()
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            "python": sys.version.split()[0],
+            "pid": os.getpid(),
+            "home": str(self._loaded.settings.home),
+            "configuration": str(self._loaded.file) if self._loaded.file else None,
+        }
+
+
+@contextlib.contextmanager
+def opened(loaded: Loaded) -> Iterator[Agora]:
+    """An `Agora` for the length of a block."""
+    agora = Agora(loaded)
+    try:
+        yield agora
+    finally:
+        agora.close()
+
+
+def _model_folder(name: str) -> Path:
+    return Path(name).expanduser() if any(mark in name for mark in "/\\") else packaged_model(name)

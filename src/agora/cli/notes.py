@@ -1,0 +1,165 @@
+"""`agora save|query|get|forget|restore|status`: the tools of the same names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from agora.cli import output
+from agora.cli.session import Config, Home, Json, Namespace, errors_as_status, run_tool
+from agora.errors import InvalidInput
+
+Ids = Annotated[list[str], typer.Argument(help="Ids, as n_…")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A label; may be repeated.")]
+
+
+def save(
+    content: Annotated[str, typer.Argument(help="The text, or - to read it from standard input.")],
+    title: Annotated[str | None, typer.Option(help="A short title.")] = None,
+    tag: Tags = None,
+    namespace: Namespace = None,
+    kind: Annotated[str | None, typer.Option(help="What it is: note, decision, bug, …")] = None,
+    metadata: Annotated[str | None, typer.Option(help="A JSON object of your own fields.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Who saves.")] = None,
+    session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
+    occurred_at: Annotated[str | None, typer.Option(help="When it happened.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="How sure you are, 0 to 1.")] = None,
+    expires_in: Annotated[str | None, typer.Option(help="Lifetime: 15m, 12h, 30d, 2w.")] = None,
+    key: Annotated[str | None, typer.Option(help="Name for what changes: the same key adds a version.")] = None,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Save a note that every agent finds."""
+    with errors_as_status(json_wanted=json_wanted):
+        text = _standard_input() if content == "-" else content
+        fields = _object("metadata", metadata)
+    given = {
+        "content": text,
+        "title": title,
+        "tags": tag,
+        "namespace": namespace,
+        "kind": kind,
+        "metadata": fields,
+        "agent": agent,
+        "session": session,
+        "occurred_at": occurred_at,
+        "confidence": confidence,
+        "expires_in": int(expires_in) if expires_in and expires_in.isdecimal() else expires_in,
+        "key": key,
+    }
+    run_tool("agora_save", given, output.saved, json_wanted, home, config)
+
+
+def query(
+    text: Annotated[str, typer.Argument(help="A question or a few words.")],
+    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="Most notes to show, 1 to 50.")] = None,
+    namespace: Namespace = None,
+    tag: Tags = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Only what this agent saved; may be repeated.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Only this kind; may be repeated.")] = None,
+    metadata: Annotated[str | None, typer.Option(help="A JSON object: only notes with these values.")] = None,
+    since: Annotated[str | None, typer.Option(help="Not before: date, time, today, yesterday, 7d.")] = None,
+    until: Annotated[str | None, typer.Option(help="Not after; a day counts whole.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Leave weaker ones out, 0 to 1.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Hard limit for the texts.")] = None,
+    mode: Annotated[str | None, typer.Option(help="hybrid, semantic or lexical.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each score.")] = False,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Find notes by meaning and by words."""
+    with errors_as_status(json_wanted=json_wanted):
+        fields = _object("metadata", metadata)
+    given = {
+        "query": text,
+        "top_k": top_k,
+        "namespace": namespace,
+        "tags": tag,
+        "agents": agent,
+        "kinds": kind,
+        "metadata": fields,
+        "since": since,
+        "until": until,
+        "min_score": min_score,
+        "max_tokens": max_tokens,
+        "mode": mode,
+        "explain": explain or None,
+    }
+    run_tool("agora_query", given, output.found, json_wanted, home, config)
+
+
+def get(
+    ids: Ids,
+    namespace: Namespace = None,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Show notes whole, by id."""
+    run_tool("agora_get", {"ids": ids}, output.notes, json_wanted, home, config, namespace)
+
+
+def forget(
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids, as n_…")] = None,
+    tag: Tags = None,
+    agent: Annotated[str | None, typer.Option(help="Notes that this agent alone saved.")] = None,
+    namespace: Namespace = None,
+    before: Annotated[str | None, typer.Option(help="Notes older than: date, time, 30d.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Really forget; without it, a preview.")] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept with the note.")] = None,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Hide notes from every query: a preview, unless --yes is given."""
+    given = {
+        "ids": ids or None,
+        "tags": tag,
+        "agent": agent,
+        "namespace": namespace,
+        "before": before,
+        "dry_run": not yes,
+        "reason": reason,
+    }
+    run_tool("agora_forget", given, output.forgotten, json_wanted, home, config)
+
+
+def restore(
+    ids: Ids,
+    namespace: Namespace = None,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Bring forgotten notes back."""
+    run_tool("agora_restore", {"ids": ids}, output.restored, json_wanted, home, config, namespace)
+
+
+def status(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
+    """What the store holds and whether all is well."""
+    run_tool("agora_status", {}, output.status, json_wanted, home, config)
+
+
+def _object(name: str, text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(name, f"must be JSON: {error.msg} at character {error.pos}", text) from None
+    if not isinstance(found, dict):
+        raise InvalidInput(name, "must be a JSON object", text)
+    return found
+
+
+def _standard_input() -> str:
+    raw = sys.stdin.buffer.read()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("content", f"must be UTF-8: byte {error.start} is not", raw[:40]) from None

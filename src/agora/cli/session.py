@@ -1,0 +1,97 @@
+"""What every command shares: settings from the options, an open Agora, one call, and errors as exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agora.cli import output
+from agora.config.load import Loaded, load_settings
+from agora.errors import AgoraError
+from agora.model.deadline import Deadline
+
+CLIENT = "agora-cli"
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Home = Annotated[
+    Path | None, typer.Option(help="Data folder. Default: AGORA_HOME, else the platform's per-user folder.")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="Configuration file. Default: AGORA_CONFIG, else agora.toml in the data folder."),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="Scope: a project, or `shared`. Default: this project."),
+]
+
+
+def settings(home: Path | None, config: Path | None) -> Loaded:
+    """The settings of this command.
+
+    Raises: ConfigError.
+    """
+    options = {"home": str(home) if home else None, "config": str(config) if config else None}
+    return load_settings({name: value for name, value in options.items() if value is not None})
+
+
+def run_tool(
+    name: str,
+    given: Mapping[str, Any],
+    show: Callable[[Mapping[str, Any]], None],
+    json_wanted: bool,
+    home: Path | None,
+    config: Path | None,
+    namespace: str | None = None,
+) -> None:
+    """Call a tool in this process and print its result; exits with 1 or 2 on an error.
+
+    `namespace` opens a namespace for tools that have no such argument themselves.
+    """
+    with errors_as_status(json_wanted=json_wanted):
+        from agora.app import opened  # noqa: PLC0415 - `agora --help` must not pay for it
+        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
+
+        loaded = settings(home, config)
+        configure_logging(_quiet(loaded))
+        with opened(loaded) as agora:
+            interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+            connection = agora.connection(origin="user" if interactive else "agent", folder=Path.cwd())
+            if namespace is not None:
+                connection.caller(CLIENT, namespace=namespace)
+            arguments = {key: value for key, value in given.items() if value is not None}
+            result = agora.tools.call(
+                name,
+                arguments,
+                connection,
+                client=CLIENT,
+                deadline=Deadline(loaded.settings.limits.call_seconds),
+            )
+        if json_wanted:
+            output.as_json(result)
+        else:
+            show(result)
+
+
+@contextmanager
+def errors_as_status(*, json_wanted: bool) -> Iterator[None]:
+    """Turn Agora's errors into words and an exit status: 2 for a wrong argument or setting, else 1."""
+    try:
+        yield
+    except AgoraError as error:
+        raise typer.Exit(output.fail(error, json_wanted=json_wanted)) from None
+    except BrokenPipeError:
+        # The reader of a pipe went away, as `head` does.
+        raise typer.Exit(1) from None
+
+
+def _quiet(loaded: Loaded) -> Any:  # noqa: ANN401 - Settings, without importing it here
+    """The settings with a log level that keeps a command's own output readable."""
+    if loaded.sources["log.level"] != "default":
+        return loaded.settings
+    return loaded.settings.model_copy(update={"log": loaded.settings.log.model_copy(update={"level": "warning"})})

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from agora.config.settings import SETTINGS, Settings, plain, value_of
+from agora.config.sources import CONFIG_VARIABLE, Found, from_environment, from_file, from_options
+from agora.errors import ConfigError
+
+FILE_NAME = "agora.toml"
+"""Name of the configuration file in the data folder."""
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Row(NamedTuple):
+    """One setting as `agora config` shows it: `value` is plain data, a secret is stars."""
+
+    key: str
+    value: str | int | float | None
+    source: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings of this run, where each came from, and the file that was read, if any.
+
+    `sources` maps every dotted key to `default`, a variable, an option or the path of the file.
+    """
+
+    settings: Settings
+    sources: Mapping[str, str]
+    file: Path | None
+
+    def rows(self) -> list[Row]:
+        """Every setting in the order of the documentation."""
+        return [
+            Row(key, plain(value_of(self.settings, key)), self.sources[key], text)
+            for key, _, _, text in SETTINGS
+        ]
+
+
+def load_settings(cli: Mapping[str, Any] = _NONE, env: Mapping[str, str] | None = None) -> Loaded:
+    """The settings that hold: command line over `AGORA_*` variables over `agora.toml` over defaults.
+
+    `cli` maps dotted keys to values, None for an option that was not given; `config` names the file as
+    AGORA_CONFIG does. `env` stands in for the environment of the process. Nothing is created or written.
+
+    Raises: UnknownKey with the nearest name; ConfigError with the place of the mistake.
+    """
+    env = os.environ if env is None else env
+    given = {key: value for key, value in cli.items() if key != "config"}
+    above = from_environment(env) | from_options(given)
+    named = cli.get("config") or env.get(CONFIG_VARIABLE, "").strip() or None
+    home = _absolute(above["home"].value, Path.cwd()) if "home" in above else Settings().home
+    file = _absolute(named, Path.cwd()) if named else home / FILE_NAME
+    read = from_file(file, env, required=named is not None)
+    below = read or {}
+    if "home" in below and not named:
+        raise ConfigError(
+            f"{below['home'].where}: home cannot be set in the file that lies in it",
+            hint=f"Set AGORA_HOME, or name a file elsewhere by {CONFIG_VARIABLE}.",
+        )
+    if "home" in below and "home" not in above and isinstance(below["home"].value, str):
+        home = _absolute(below["home"].value, file.parent)
+    found = below | above
+    settings = _validated(found).model_copy(update={"home": home})
+    sources = {key: found[key].source if key in found else "default" for key, *_ in SETTINGS}
+    return Loaded(settings, MappingProxyType(sources), None if read is None else file)
+
+
+def _absolute(path: str | Path, base: Path) -> Path:
+    # Not `resolve`: a link that the user chose stays in every path that is shown to them.
+    try:
+        return Path(os.path.abspath(base / Path(path).expanduser()))  # noqa: PTH100 - as above
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{path}: the home folder in it is not known", hint="Give the whole path."
+        ) from error
+
+
+def _validated(found: Mapping[str, Found]) -> Settings:
+    tables: dict[str, Any] = {}
+    for key, item in found.items():
+        *sections, name = key.split(".")
+        table = tables
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[name] = item.value
+    try:
+        return Settings.model_validate(tables)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        lines = [_problem([str(part) for part in item["loc"]], item["msg"], found) for item in problems]
+        raise ConfigError("; ".join(lines), hint="`agora config` shows what each setting means.") from None
+
+
+def _problem(location: list[str], message: str, found: Mapping[str, Found]) -> str:
+    # A value of a wrong shape may be reported at a part of it.
+    key = next(".".join(location[:end]) for end in (1, 2, 3) if ".".join(location[:end]) in found)
+    item = found[key]
+    said = message.removeprefix("Value error, ")
+    said = said[:1].lower() + said[1:]
+    return f"{item.where}: {key} cannot be {item.written!r}: {said}"

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import contextlib
+import logging
+import logging.handlers
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agora.config.settings import LogSettings, Settings
+from agora.errors import ConfigError
+
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
+
+KEPT_FILES = 40
+"""Log files that stay when a process starts, of all processes together."""
+
+_OURS = "agora."
+
+
+def get_logger(name: str) -> BoundLogger:
+    """A structlog logger for the module `name`, usable before `configure_logging` too.
+
+    It never writes to stdout. Events are short constant texts, what varies goes into keywords; a note's
+    content is never logged at INFO or above.
+    """
+    import structlog  # noqa: PLC0415 - 50 ms that `agora --version` must not pay for
+
+    if not structlog.is_configured():
+        # structlog's own default would print to stdout, which belongs to the protocol.
+        _configure_structlog()
+    logger: BoundLogger = structlog.stdlib.get_logger(name)
+    return logger
+
+
+def configure_logging(settings: Settings) -> None:
+    """Send every log record and Python warning to stderr and, by setting, to a file in `home/logs`.
+
+    stderr is for people (colours on a terminal only), the file has one JSON object a line. Each process
+    writes a file of its own, named by its start and process id, made at the first record; it is put
+    aside at `log.max_bytes`. What is there already is deleted, oldest first, until no more than
+    `KEPT_FILES` files and three times what one process may write remain. Agora's records are written
+    from `log.level` up, those of other libraries from WARNING up. May be called again.
+
+    Raises: ConfigError if the folder cannot be made.
+    """
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if (handler.name or "").startswith(_OURS)]:
+        root.removeHandler(handler)
+        handler.close()
+    _configure_structlog()
+    # There is no stderr in a Windows program without a console.
+    if sys.stderr is not None:
+        root.addHandler(_to_stderr())
+    if settings.log.file:
+        root.addHandler(_to_file(settings.home / "logs", settings.log))
+    level = logging.getLevelNamesMapping()[settings.log.level.upper()]
+    logging.getLogger("agora").setLevel(level)
+    root.setLevel(max(level, logging.WARNING))
+    logging.captureWarnings(capture=True)
+
+
+def _shared_processors() -> list[Any]:
+    import structlog  # noqa: PLC0415 - as in get_logger
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _configure_structlog() -> None:
+    import structlog  # noqa: PLC0415 - as in get_logger
+
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_shared_processors(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _formatter(*last: Any) -> logging.Formatter:  # noqa: ANN401 - structlog's processors have no common type
+    import structlog  # noqa: PLC0415 - as in get_logger
+
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_shared_processors(),
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+    )
+
+
+def _to_stderr() -> logging.Handler:
+    import structlog  # noqa: PLC0415 - as in get_logger
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.name = f"{_OURS}stderr"
+    handler.setFormatter(
+        _formatter(
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+                # What a client sends may hold escape sequences; shown as a literal they do nothing.
+                repr_native_str=True,
+                # The pretty formatters print local variables, and so the contents of notes.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        )
+    )
+    return handler
+
+
+def _to_file(folder: Path, settings: LogSettings) -> logging.Handler:
+    import structlog  # noqa: PLC0415 - as in get_logger
+
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the log folder {folder} cannot be made: {error.strerror or error}",
+            hint="Point AGORA_HOME at a folder that can be written, or set AGORA_LOG_FILE=false.",
+        ) from error
+    _prune(folder, most_bytes=3 * settings.max_bytes * (settings.backups + 1))
+    handler = logging.handlers.RotatingFileHandler(
+        folder / f"agora-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.log",
+        maxBytes=settings.max_bytes,
+        backupCount=settings.backups,
+        encoding="utf-8",
+        # A lone surrogate becomes the JSON escape of itself.
+        errors="backslashreplace",
+        delay=True,
+    )
+    handler.name = f"{_OURS}file"
+    handler.setFormatter(
+        _formatter(
+            structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)
+        )
+    )
+    return handler
+
+
+def _prune(folder: Path, *, most_bytes: int) -> None:
+    """Delete the oldest log files of `folder` until at most `KEPT_FILES` and `most_bytes` remain."""
+    found: list[tuple[float, int, Path]] = []
+    for path in folder.glob("agora-*.log*"):
+        # Another process may delete the same file at the same time.
+        with contextlib.suppress(FileNotFoundError):
+            state = path.stat()
+            found.append((state.st_mtime, state.st_size, path))
+    size = 0
+    for kept, (_, length, path) in enumerate(sorted(found, reverse=True)):
+        size += length
+        if kept >= KEPT_FILES or size > most_bytes:
+            # Windows keeps a file that another process has open.
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                path.unlink()

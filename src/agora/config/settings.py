@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import platformdirs
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+
+from agora.config.project import canonical_namespace
+from agora.errors import InvalidNamespace
+
+
+def _number(value: object) -> object:
+    # Python counts `true` as 1; in a configuration file it is a mistake.
+    if isinstance(value, bool):
+        raise ValueError("a number is expected, not true or false")  # noqa: TRY004 - pydantic wants ValueError
+    return value
+
+
+def _lower(value: object) -> object:
+    return value.casefold() if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """One table of `agora.toml`: frozen, and with no other keys than its fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class StoreSettings(Section):
+    """The record store."""
+
+    synchronous: Annotated[Literal["normal", "full"], BeforeValidator(_lower)] = Field(
+        default="normal",
+        description="`normal` survives a crash of Agora; `full` also keeps the last saves in a power cut.",
+    )
+    busy_timeout: Seconds = Field(
+        default=10.0, le=600, description="Seconds to wait for another process that is writing."
+    )
+    readers: Whole = Field(default=4, ge=1, le=32, description="Connections that read at the same time.")
+
+
+class EmbeddingSettings(Section):
+    """The model that turns texts into vectors."""
+
+    model: str = Field(
+        default="all-MiniLM-L6-v2-int8",
+        min_length=1,
+        description="Name of a model in the package, or the path of a folder that holds one.",
+    )
+    threads: Whole = Field(default=1, ge=1, le=256, description="Processor threads for one text.")
+    deadline: Seconds = Field(
+        default=20.0, le=600, description="Seconds a call waits for the model before it gives up."
+    )
+
+
+class NamespaceSettings(Section):
+    """Where notes go when the call names no namespace."""
+
+    default: str | None = Field(
+        default=None, description="Namespace of calls that name none, in place of the project's own."
+    )
+
+    @field_validator("default")
+    @classmethod
+    def _canonical(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        try:
+            return canonical_namespace(value)
+        except InvalidNamespace as error:
+            raise ValueError(error.reason) from error
+
+
+class LimitSettings(Section):
+    """What one call may ask for."""
+
+    content_bytes: Whole = Field(
+        default=1_000_000, ge=1_000, le=100_000_000, description="Longest text of a note, in bytes of UTF-8."
+    )
+    query_chars: Whole = Field(
+        default=100_000, ge=100, le=10_000_000, description="Longest query, in characters."
+    )
+    call_seconds: Seconds = Field(
+        default=60.0, le=3_600, description="Seconds after which a call is stopped."
+    )
+    line_bytes: Whole = Field(
+        default=16 * 1024 * 1024,
+        ge=65_536,
+        le=1024 * 1024 * 1024,
+        description="Longest line that `agora serve` reads, in bytes.",
+    )
+
+
+class LogSettings(Section):
+    """What Agora writes about its own work, to stderr and to `logs` in the data folder."""
+
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        default="info", description="Least level that is written: `debug`, `info`, `warning` or `error`."
+    )
+    file: bool = Field(default=True, description="Whether to write files beside stderr.")
+    max_bytes: Whole = Field(
+        default=5_000_000, ge=10_000, le=1_000_000_000, description="Size at which a log file is put aside."
+    )
+    backups: Whole = Field(default=3, ge=1, le=100, description="Files put aside that each process keeps.")
+
+
+class ServerSettings(Section):
+    """`agora serve`."""
+
+    drain: Seconds = Field(
+        default=1.5, le=60, description="Seconds that running calls get to finish when the server ends."
+    )
+
+
+class Settings(Section):
+    """Every setting of one run, frozen. Built by `agora.config.load.load_settings`; tests may build it too.
+
+    No folder is created here: `home` is a path, and the application makes it when it opens the store.
+    """
+
+    home: Path = Field(
+        default_factory=lambda: platformdirs.user_data_path("agora", appauthor=False),
+        description="Data folder: the store, the logs and `agora.toml`.",
+    )
+    agent: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=128,
+        description="Name that calls carry as their agent when they give none; else the client's name.",
+    )
+    namespace: NamespaceSettings = NamespaceSettings()
+    store: StoreSettings = StoreSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    limits: LimitSettings = LimitSettings()
+    log: LogSettings = LogSettings()
+    server: ServerSettings = ServerSettings()
+
+
+class Setting(NamedTuple):
+    """One row of the table that help, documentation and `agora config` are made from."""
+
+    key: str
+    """Dotted, as in `store.readers`."""
+    variable: str
+    """Name in the environment, as in `AGORA_STORE_READERS`."""
+    default: str
+    """As shown to a reader."""
+    help: str
+
+
+def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
+    for name, field in model.model_fields.items():
+        key = prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _walk(field.annotation, f"{key}.")
+            continue
+        variable = "AGORA_" + key.replace(".", "_").upper()
+        default = "the platform's per-user data folder" if key == "home" else plain(field.default)
+        yield Setting(key, variable, _written(default), field.description or "")
+
+
+def plain(value: object) -> str | int | float | None:
+    """`value` as JSON and a terminal can show it; a secret as stars."""
+    if isinstance(value, SecretStr):
+        return "********"
+    return value if value is None or isinstance(value, int | float) else str(value)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value is None else str(value)
+
+
+SETTINGS: tuple[Setting, ...] = tuple(_walk(Settings))
+"""Every setting, in the order of the documentation."""
+
+SECTIONS: frozenset[str] = frozenset(
+    setting.key.partition(".")[0] for setting in SETTINGS if "." in setting.key
+)
+"""Names of the tables in `agora.toml`."""
+
+
+def value_of(settings: Settings, key: str) -> Any:  # noqa: ANN401 - settings are of many types
+    """The value of the dotted `key`."""
+    value: Any = settings
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def settings_table() -> str:
+    """Every setting as a Markdown table; `docs/configuration.md` holds it word for word."""
+    lines = ["| setting | default | environment | what it does |", "|---|---|---|---|"]
+    lines += [f"| `{row.key}` | {row.default} | `{row.variable}` | {row.help} |" for row in SETTINGS]
+    return "\n".join(lines) + "\n"

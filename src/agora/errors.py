@@ -1,0 +1,203 @@
+"""Every error that Agora raises on purpose.
+
+    AgoraError
+      InvalidInput            PayloadTooLarge, InvalidNamespace
+      NotFound                NoteNotFound
+      Conflict
+      AccessDenied            NamespaceDenied
+      StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt
+      EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, WarmingUp
+      ConfigError             UnknownKey, MissingExtra
+      DeadlineExceeded, Cancelled
+
+`code` is stable and may be matched by programs. Numbers of HTTP or JSON-RPC do not appear here:
+`agora.protocol.errors` is the only place that maps codes to a wire.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class AgoraError(Exception):
+    """What went wrong, a stable `code`, a `hint` that says what to do, and whether a retry may help."""
+
+    code: ClassVar[str] = "error"
+    default_hint: ClassVar[str] = ""
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = self.default_hint if hint is None else hint
+
+    def details(self) -> dict[str, Any]:
+        """The error as plain data, the same on every interface."""
+        found: dict[str, Any] = {"code": self.code, "message": self.message, "retryable": self.retryable}
+        if self.hint:
+            found["hint"] = self.hint
+        return found
+
+
+class InvalidInput(AgoraError):
+    """An argument cannot be used: `param` names it, `reason` says why, `received` shows what came."""
+
+    code = "invalid_input"
+
+    def __init__(self, param: str, reason: str, received: object = None, *, hint: str | None = None) -> None:
+        shown = abridge(received)
+        super().__init__(f"{param}: {reason} (received {shown!r})", hint=hint)
+        self.param = param
+        self.reason = reason
+        self.received = shown
+
+    def details(self) -> dict[str, Any]:
+        """As `AgoraError.details`, with `param`, `reason` and `received` (abridged to 200 characters)."""
+        return super().details() | {"param": self.param, "reason": self.reason, "received": self.received}
+
+
+class PayloadTooLarge(InvalidInput):
+    """A text or a request is larger than the documented limit."""
+
+    code = "payload_too_large"
+
+
+class InvalidNamespace(InvalidInput):
+    """A namespace name cannot be used."""
+
+    code = "invalid_namespace"
+
+
+class NotFound(AgoraError):
+    """Nothing with that name is visible to the caller."""
+
+    code = "not_found"
+
+
+class NoteNotFound(NotFound):
+    """No note with that id is visible to the caller."""
+
+    code = "note_not_found"
+
+
+class Conflict(AgoraError):
+    """The change contradicts what is stored."""
+
+    code = "conflict"
+
+
+class AccessDenied(AgoraError):
+    """The caller may not do this."""
+
+    code = "access_denied"
+
+
+class NamespaceDenied(AccessDenied):
+    """The caller may not use this namespace."""
+
+    code = "namespace_denied"
+
+
+class StoreError(AgoraError):
+    """The store could not do its work."""
+
+    code = "store_error"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be opened or is locked; nothing was written."""
+
+    code = "store_unavailable"
+    retryable = True
+
+
+class StoreCorrupt(StoreError):
+    """The store's file is damaged."""
+
+    code = "store_corrupt"
+    default_hint = "Run `agora doctor` to see what is damaged."
+
+
+class StoreVersion(StoreError):
+    """The store was written by another release whose schema this one does not know."""
+
+    code = "store_version"
+
+
+class JournalCorrupt(StoreCorrupt):
+    """The journal of changes has a gap or a changed row."""
+
+    code = "journal_corrupt"
+
+
+class EmbeddingError(AgoraError):
+    """A text could not be turned into a vector."""
+
+    code = "embedding_error"
+
+
+class ModelMissing(EmbeddingError):
+    """A model file that the profile needs is not there."""
+
+    code = "model_missing"
+
+
+class ModelTampered(EmbeddingError):
+    """A model file does not have the SHA-256 it must have; it is not loaded."""
+
+    code = "model_tampered"
+
+
+class EmbeddingMismatch(EmbeddingError):
+    """The store was built with another embedding profile; mixed vectors would give silent bad results."""
+
+    code = "embedding_mismatch"
+
+
+class WarmingUp(EmbeddingError):
+    """The model was not ready before the deadline; nothing was written."""
+
+    code = "warming_up"
+    default_hint = "Try again in a few seconds."
+    retryable = True
+
+
+class ConfigError(AgoraError):
+    """A setting is wrong."""
+
+    code = "config_error"
+
+
+class UnknownKey(ConfigError):
+    """A configuration key does not exist; the hint names the nearest one that does."""
+
+    code = "unknown_key"
+
+
+class MissingExtra(ConfigError):
+    """An optional part is not installed; the hint names the extra to install."""
+
+    code = "missing_extra"
+
+
+class DeadlineExceeded(AgoraError):
+    """The call took longer than its deadline and was stopped."""
+
+    code = "deadline_exceeded"
+    retryable = True
+
+
+class Cancelled(AgoraError):
+    """The caller took the call back."""
+
+    code = "cancelled"
+
+
+def abridge(value: object, limit: int = 200) -> object:
+    """`value` itself when it is small and plain, else its text cut to `limit` characters."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    # A lone surrogate cannot leave the process as UTF-8.
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agora.errors import NoteNotFound
+from agora.memory.access import require
+from agora.memory.duplicates import collapse
+from agora.memory.packing import DEFAULT_BUDGET, pack
+from agora.memory.ranking import VERSION, WEIGHTS, Ranked, rank
+from agora.model.caller import Caller
+from agora.model.deadline import Deadline
+from agora.model.note import Draft, Note, Related, Saved
+from agora.model.profile import Span
+from agora.model.query import Answer, Filter, Hit, Query
+from agora.model.selection import Forgotten, Restored, Selection
+from agora.ports.clock import Clock
+from agora.ports.encoder import Encoder
+from agora.ports.log import Log
+from agora.ports.records import Embedded, Records, VectorsNeeded
+from agora.text.analysis import analyse_query
+from agora.text.identity import normal_hash
+from agora.text.tokens import cost
+
+_RELATED = 5
+_RELATED_COSINE = 0.55
+"""MiniLM's cosine of paraphrases starts about here; below it "related" is noise (ADR 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """Notes asked for by id, in the order asked; ids that are not visible, and ids that were forgotten."""
+
+    notes: tuple[Note, ...]
+    history: dict[str, tuple[Note, ...]]
+    unknown: tuple[str, ...]
+    forgotten: tuple[str, ...]
+    expired: tuple[str, ...]
+    sequence: int
+
+
+class Notes:
+    """The semantic memory: save, query, get, forget and restore notes.
+
+    Blocking; call it from a worker thread. Every method takes the caller, whose scope bounds what it sees.
+    """
+
+    def __init__(self, records: Records, encoder: Encoder, clock: Clock, log: Log, *, model_seconds: float) -> None:
+        self._records = records
+        self._encoder = encoder
+        self._clock = clock
+        self._log = log
+        self._model_seconds = model_seconds
+
+    def save(self, draft: Draft, caller: Caller, deadline: Deadline) -> Saved:
+        """Save a note; when this returns it is on disk and every process finds it.
+
+        Raises: NamespaceDenied; WarmingUp if the model is not ready in time (nothing is written);
+        EmbeddingMismatch; StoreUnavailable.
+        """
+        require(caller, (draft.namespace,))
+        with self._records.read(deadline) as reading:
+            # The same text again needs no vector, and so no model.
+            known = reading.same_text(draft)
+        embedded = None if known else self._embed(draft, deadline)
+        try:
+            saved = self._records.save(draft, caller, embedded, self._clock.now(), deadline)
+        except VectorsNeeded:
+            # Forgotten or expired between the look and the write.
+            embedded = self._embed(draft, deadline)
+            saved = self._records.save(draft, caller, embedded, self._clock.now(), deadline)
+        self._log.info("note saved", id=saved.id, status=saved.status, namespace=saved.namespace)
+        if embedded is None:
+            return saved
+        return replace(saved, related=self._related(draft, saved, embedded, caller, deadline))
+
+    def query(self, query: Query, caller: Caller, deadline: Deadline) -> Answer:
+        """The notes that answer `query`, best first, from one snapshot that holds every acknowledged change.
+
+        Raises: NamespaceDenied; WarmingUp, EmbeddingMismatch unless the mode is lexical; StoreUnavailable.
+        """
+        require(caller, query.filter.namespaces)
+        vector = None if query.mode == "lexical" else self._encoder.encode(query.text, self._for_model(deadline))
+        groups = () if query.mode == "semantic" else analyse_query(query.text)
+        deadline.check()
+        with self._records.read(deadline) as reading:
+            among = reading.among(query.filter)
+            ranked = rank(reading, among, query.mode, vector, groups)
+            total = len(ranked)
+            if query.min_score is not None:
+                ranked = [found for found in ranked if found.score >= query.min_score]
+            pool = ranked[: 2 * query.top_k + 10]
+            notes = reading.by_row([found.row for found in pool])
+            hits = [_hit(found, notes[found.row], query) for found in pool if found.row in notes]
+            best = collapse(hits, query.top_k)
+            passages = {notes[found.row].id: (found.row, found.passage) for found in pool if found.row in notes}
+            budget = DEFAULT_BUDGET if query.max_tokens is None else query.max_tokens
+            packed, squeezed = pack(best, budget, lambda hit: reading.span(*passages[hit.note.id]))
+            folded = sum(len(hit.similar) for hit in best)
+            self._log.debug(
+                "query stages",
+                mode=query.mode,
+                words=len(groups),
+                filtered=None if among.rows is None else len(among.rows),
+                candidates=total,
+                above_floor=len(ranked),
+                folded=folded,
+                returned=len(packed),
+                squeezed=squeezed,
+                sequence=reading.sequence,
+                ranking=VERSION,
+            )
+            omitted = len(ranked) - len(packed) - sum(len(hit.similar) for hit in packed)
+            return Answer(packed, omitted, query.filter.namespaces, reading.sequence, query.mode)
+
+    def get(self, ids: Sequence[str], caller: Caller, deadline: Deadline) -> Got:
+        """The whole notes with these ids; superseded versions too, marked as such."""
+        with self._records.read(deadline) as reading:
+            found = reading.by_id(ids, caller.scope.visible())
+            now = self._clock.now()
+            notes, history, unknown, forgotten, expired = [], {}, [], [], []
+            for public_id in dict.fromkeys(ids):
+                if public_id not in found:
+                    unknown.append(public_id)
+                    continue
+                note = found[public_id][1]
+                if note.forgotten_at is not None:
+                    forgotten.append(public_id)
+                elif note.expires_at is not None and note.expires_at <= now:
+                    expired.append(public_id)
+                else:
+                    notes.append(note)
+                    if note.key is not None:
+                        history[public_id] = reading.history(note)
+            return Got(tuple(notes), history, tuple(unknown), tuple(forgotten), tuple(expired), reading.sequence)
+
+    def forget(self, selection: Selection, caller: Caller, deadline: Deadline, *, dry_run: bool) -> Forgotten:
+        """Hide the selected notes from every query until they are restored; a dry run only says which."""
+        require(caller, selection.namespaces)
+        done = self._records.forget(selection, caller, self._clock.now(), deadline, dry_run=dry_run)
+        if not dry_run:
+            self._log.info("notes forgotten", count=done.count, namespaces=list(selection.namespaces))
+        return done
+
+    def restore(self, ids: Sequence[str], caller: Caller, deadline: Deadline) -> Restored:
+        """Bring forgotten notes back.
+
+        Raises: NoteNotFound if none of the ids is visible to the caller.
+        """
+        done = self._records.restore(ids, caller, self._clock.now(), deadline)
+        if len(done.unknown) == len(set(ids)):
+            raise NoteNotFound(
+                f"no note with id {', '.join(done.unknown)}",
+                hint="Ids look like n_01J…; a note of another namespace is visible once that namespace is named.",
+            )
+        self._log.info("notes restored", count=len(done.restored))
+        return done
+
+    def status(self, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        """Counts of what the caller may see, the state of store, index and model, and every problem by name."""
+        problems = []
+        model = self._encoder.details()
+        if model.get("error"):
+            problems.append({"code": "model_failed", "message": model["error"]})
+        if (mismatch := self._records.mismatch) is not None:
+            problems.append(mismatch.details())
+        store = self._records.details()
+        with self._records.read(deadline) as reading:
+            counts = reading.counts(caller.scope.visible())
+            index = {"sequence": reading.sequence, "passages": reading.vectors.size()}
+        return {
+            **counts,
+            "index": index,
+            "store": store,
+            "model": model,
+            "ranking": VERSION,
+            "problems": problems,
+        }
+
+    def _embed(self, draft: Draft, deadline: Deadline) -> Embedded:
+        """Passages over title and content together; their spans are given over the content alone."""
+        head = f"{draft.title}\n" if draft.title else ""
+        text = head + draft.content
+        limit = self._for_model(deadline)
+        spans, vectors = [], []
+        for span in self._encoder.split(text, limit):
+            limit.check()
+            vectors.append(self._encoder.encode(text[span.start : span.stop], limit))
+            spans.append(Span(max(0, span.start - len(head)), max(0, span.stop - len(head))))
+        return Embedded(self._encoder.fingerprint, tuple(spans), tuple(vectors))
+
+    def _for_model(self, deadline: Deadline) -> Deadline:
+        # The model has its own, shorter deadline; a cancelled call must still stop it.
+        return deadline.within(self._model_seconds)
+
+    def _related(
+        self, draft: Draft, saved: Saved, embedded: Embedded, caller: Caller, deadline: Deadline
+    ) -> tuple[Related, ...]:
+        where = Filter(tuple(dict.fromkeys((draft.namespace, *caller.scope.visible()))))
+        with self._records.read(deadline) as reading:
+            near = reading.vectors.nearest(embedded.vectors[0], reading.among(where), _RELATED + 1)
+            notes = reading.by_row(near.rows.tolist())
+        mine = normal_hash(draft.content)
+        return tuple(
+            Related(
+                note.id,
+                round(float(score), 4),
+                note.title or _opening(note.content),
+                note.savers[0].agent,
+                note.namespace,
+                normal_hash(note.content) == mine,
+            )
+            for row, score in zip(near.rows.tolist(), near.scores.tolist(), strict=True)
+            if (note := notes.get(row)) and note.id != saved.id and score >= _RELATED_COSINE
+        )[:_RELATED]
+
+
+def _hit(found: Ranked, note: Note, query: Query) -> Hit:
+    weights = WEIGHTS[query.mode]
+    parts: dict[str, float | str | list[str]] = {
+        "words": list(found.words),
+        "coverage": round(found.coverage, 4),
+        "coverage_weight": weights.coverage,
+        "bias": weights.bias,
+        "ranking": str(VERSION),
+    }
+    if query.mode != "lexical":
+        parts |= {
+            "cosine": round(found.cosine, 4),
+            "cosine_weight": weights.cosine,
+            "both_weight": weights.both,
+        }
+    return Hit(note, found.score, note.content, cut=False, tokens=cost(note.content), parts=parts)
+
+
+def _opening(text: str) -> str:
+    line = " ".join(text[:200].split())
+    return line if len(line) <= 80 else line[:79] + "…"

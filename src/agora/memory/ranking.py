@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agora.model.query import Mode
+from agora.ports.encoder import Vector
+from agora.ports.records import Reading
+from agora.ports.text_index import Matches
+from agora.ports.vector_index import Among, Candidates
+from agora.text.analysis import Group
+
+VERSION = 1
+"""Changes whenever the same rows could be ranked otherwise; part of every cache key."""
+
+CANDIDATES = 200
+"""Taken from each index before fusion (the default pipeline of DESIGN.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One fixed logistic: score = 1 / (1 + exp(-(bias + cosine*c + coverage*v + both*c*v))).
+
+    `c` is the best cosine of the note's passages, negative values counted as 0; `v` the share of the
+    query's rarity that its words cover. Fitted by `bench/fit_score.py`; ADR 5 has the data and the fit.
+    """
+
+    bias: float
+    cosine: float
+    coverage: float
+    both: float
+
+    def score(self, cosine: float, coverage: float) -> float:
+        """In (0, 1); rises with each of its arguments."""
+        c = max(0.0, cosine)
+        return 1 / (1 + math.exp(-(self.bias + self.cosine * c + self.coverage * coverage + self.both * c * coverage)))
+
+
+WEIGHTS: Mapping[Mode, Weights] = {
+    "hybrid": Weights(-6.0, 9.0, 4.0, 0.0),
+    "semantic": Weights(-5.0, 10.0, 0.0, 0.0),
+    "lexical": Weights(-4.0, 0.0, 7.0, 0.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A row with its score and what the score was made of."""
+
+    row: int
+    score: float
+    cosine: float
+    coverage: float
+    passage: int
+    words: tuple[str, ...]
+
+
+def rank(reading: Reading, among: Among, mode: Mode, vector: Vector | None, groups: Sequence[Group]) -> list[Ranked]:
+    """Every candidate with its score, best first, ties by row: the order is a function of the snapshot alone."""
+    dense = _dense(reading, among, vector)
+    lexical = reading.text.matching(groups, among, CANDIDATES) if groups else None
+    rows = np.union1d(dense.rows, lexical.rows if lexical else _NO_ROWS).astype(np.int64)
+    if not len(rows):
+        return []
+    cosines = _complete_dense(reading, dense, vector, rows)
+    matches = _complete_lexical(reading, among, lexical, groups, rows)
+    weights = WEIGHTS[mode]
+    ranked = []
+    for place, row in enumerate(rows.tolist()):
+        cosine = float(cosines.scores[place]) if vector is not None else 0.0
+        coverage = float(matches.coverage[place]) if matches else 0.0
+        if vector is None and coverage == 0.0:
+            continue
+        ranked.append(
+            Ranked(
+                row,
+                weights.score(cosine, coverage),
+                cosine,
+                coverage,
+                int(cosines.passages[place]),
+                matches.words[place] if matches else (),
+            )
+        )
+    return sorted(ranked, key=lambda found: (-found.score, found.row))
+
+
+_NO_ROWS: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+def _dense(reading: Reading, among: Among, vector: Vector | None) -> Candidates:
+    if vector is None:
+        return Candidates(_NO_ROWS, np.empty(0, np.float32), _NO_ROWS)
+    return reading.vectors.nearest(vector, among, CANDIDATES)
+
+
+def _complete_dense(reading: Reading, dense: Candidates, vector: Vector | None, rows: NDArray[np.int64]) -> Candidates:
+    """Cosines of all of `rows`: those of the dense candidates are known already."""
+    scores = np.full(len(rows), -1.0, np.float32)
+    passages = np.zeros(len(rows), np.int64)
+    if vector is not None:
+        at = np.searchsorted(rows, dense.rows)
+        scores[at], passages[at] = dense.scores, dense.passages
+        missing = np.setdiff1d(np.arange(len(rows)), at)
+        rest = reading.vectors.cosines(vector, rows[missing])
+        scores[missing], passages[missing] = rest.scores, rest.passages
+    return Candidates(rows, scores, passages)
+
+
+def _complete_lexical(
+    reading: Reading,
+    among: Among,
+    lexical: Matches | None,
+    groups: Sequence[Group],
+    rows: NDArray[np.int64],
+) -> Matches | None:
+    """Coverage of all of `rows`: the lexical candidates are known already."""
+    if lexical is None:
+        return None
+    coverage, bm25, passages = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows), np.int64)
+    words: list[tuple[str, ...]] = [()] * len(rows)
+    missing = np.setdiff1d(rows, lexical.rows)
+    for part in (lexical, reading.text.matches(groups, among, missing)):
+        at = np.searchsorted(rows, part.rows)
+        coverage[at], bm25[at], passages[at] = part.coverage, part.bm25, part.passages
+        for place, found in zip(at.tolist(), part.words, strict=True):
+            words[place] = found
+    return Matches(rows, coverage, bm25, passages, tuple(words))

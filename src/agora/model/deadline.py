@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import threading
+import time
+
+from agora.errors import Cancelled, DeadlineExceeded
+
+
+class Deadline:
+    """A point in time by which a call must be done, and the caller's way to take the call back.
+
+    One object travels with a call through every layer; blocking work asks it how long it may wait
+    (`remaining`) and stops between steps (`check`). Safe to share between threads.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._ends = time.monotonic() + seconds
+        self._cancelled = threading.Event()
+        self.seconds = seconds
+
+    def within(self, seconds: float) -> Deadline:
+        """An earlier deadline, at most `seconds` from now, that is cancelled together with this one."""
+        inner = Deadline(seconds)
+        inner._ends = min(inner._ends, self._ends)
+        inner._cancelled = self._cancelled
+        return inner
+
+    def remaining(self) -> float:
+        """Seconds left, never negative; 0 once cancelled."""
+        return 0.0 if self._cancelled.is_set() else max(0.0, self._ends - time.monotonic())
+
+    def cancel(self) -> None:
+        """Make every later `check` fail; work in flight stops at its next step."""
+        self._cancelled.set()
+
+    def check(self) -> None:
+        """Return if there is time left.
+
+        Raises: Cancelled, DeadlineExceeded.
+        """
+        if self._cancelled.is_set():
+            raise Cancelled("the call was cancelled")
+        if time.monotonic() >= self._ends:
+            raise DeadlineExceeded(f"the call took longer than its deadline of {self.seconds:g} s")

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from agora.model.caller import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A note as it is about to be saved: validated, namespace resolved, times absolute (UTC, aware)."""
+
+    content: str
+    namespace: str
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    kind: str = "note"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    occurred_at: datetime | None = None
+    confidence: float | None = None
+    expires_at: datetime | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saver:
+    """One act of saving a note: who, through which client, in which session, when."""
+
+    agent: str
+    client: str
+    session: str
+    origin: Origin
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One immutable version of a note with the provenance of everyone who saved it, first saver first."""
+
+    id: str
+    namespace: str
+    content: str
+    title: str | None
+    kind: str
+    key: str | None
+    version: int
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    confidence: float | None
+    created_at: datetime
+    updated_at: datetime
+    occurred_at: datetime | None
+    expires_at: datetime | None
+    forgotten_at: datetime | None
+    forget_reason: str | None
+    supersedes: str | None
+    superseded_by: str | None
+    savers: tuple[Saver, ...]
+    type: str = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A note near a saved one: its id, cosine in [-1, 1], title or opening words, and who saved it."""
+
+    id: str
+    score: float
+    title: str
+    agent: str
+    namespace: str
+    same_words: bool
+    """Whether the two texts differ in white space, case or Unicode form alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a save did. `duplicate_of` is the id of the row kept when the same text was there already."""
+
+    id: str
+    status: Literal["created", "updated", "duplicate"]
+    namespace: str
+    version: int
+    sequence: int
+    duplicate_of: str | None = None
+    supersedes: str | None = None
+    related: tuple[Related, ...] = ()

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agora.model.note import Note
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which notes to forget. `ids` are looked up in `namespaces`; without ids, all other conditions hold.
+
+    `agent` selects what that agent alone saved; `before` compares `occurred_at`, else `created_at`.
+    """
+
+    namespaces: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    agent: str | None = None
+    before: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was, or would be, forgotten: how many in all, and at most 20 of them."""
+
+    count: int
+    notes: tuple[Note, ...]
+    unknown: tuple[str, ...]
+    already: tuple[str, ...]
+    shared: int
+    """Notes that the condition on the agent met but that other agents saved too: kept."""
+    sequence: int
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did with each id.
+
+    `superseded` came back as history: a newer version of its key is the current one.
+    `duplicates` maps an id that stays forgotten to the live row that holds the same text.
+    """
+
+    restored: tuple[str, ...]
+    superseded: tuple[str, ...]
+    unknown: tuple[str, ...]
+    live: tuple[str, ...]
+    expired: tuple[str, ...]
+    duplicates: dict[str, str]
+    sequence: int

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from agora.errors import EmbeddingMismatch
+from agora.model.caller import Caller
+from agora.model.deadline import Deadline
+from agora.model.note import Draft, Note, Saved
+from agora.model.profile import Fingerprint, Span
+from agora.model.query import Filter
+from agora.model.selection import Forgotten, Restored, Selection
+from agora.ports.encoder import Vector
+from agora.ports.text_index import TextView
+from agora.ports.vector_index import Among, VectorView
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The passages of a text and one vector for each, in order, all from the encoder `fingerprint`."""
+
+    fingerprint: Fingerprint
+    spans: tuple[Span, ...]
+    vectors: tuple[Vector, ...]
+
+
+class VectorsNeeded(Exception):
+    """The text turned out to be new inside the transaction; nothing was written: embed it and save again."""
+
+
+class Reading(Protocol):
+    """One read transaction: everything asked of it comes from the same snapshot of the store."""
+
+    @property
+    def sequence(self) -> int:
+        """Of the last change that this snapshot holds; 0 for an empty store."""
+        ...
+
+    @property
+    def vectors(self) -> VectorView:
+        """The vector index exactly as of `sequence`."""
+        ...
+
+    @property
+    def text(self) -> TextView:
+        """The full-text index exactly as of `sequence`."""
+        ...
+
+    def among(self, where: Filter) -> Among:
+        """The live rows that meet `where`, in the form both indexes take."""
+        ...
+
+    def same_text(self, draft: Draft) -> bool:
+        """Whether saving `draft` would only add a saver to a row that is there already."""
+        ...
+
+    def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
+        """Live or not, the notes of these rows; rows that do not exist are left out."""
+        ...
+
+    def span(self, row: int, passage: int) -> Span:
+        """Where in its item's content a passage lies."""
+        ...
+
+    def by_id(self, ids: Sequence[str], namespaces: Sequence[str]) -> dict[str, tuple[int, Note]]:
+        """Row and note of each id that lies in `namespaces`, forgotten and expired ones included."""
+        ...
+
+    def history(self, note: Note) -> tuple[Note, ...]:
+        """Every version of a note, oldest first, itself included."""
+        ...
+
+    def counts(self, namespaces: Sequence[str]) -> dict[str, Any]:
+        """Numbers of rows by state, agent and namespace, of `namespaces` alone, as plain data."""
+        ...
+
+
+class Records(Protocol):
+    """The canonical rows and their journal. Thread-safe; several processes may share one store.
+
+    When a write returns, the rows, their provenance, vectors, full text and journal entry are committed
+    together; when it raises, none of them is.
+    """
+
+    @property
+    def mismatch(self) -> EmbeddingMismatch | None:
+        """Why vectors cannot be used, if another profile built this store; lexical queries work all the same."""
+        ...
+
+    def read(self, deadline: Deadline) -> AbstractContextManager[Reading]:
+        """One read transaction, with both indexes caught up to it.
+
+        Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
+        """
+        ...
+
+    def save(self, draft: Draft, caller: Caller, embedded: Embedded | None, now: datetime, deadline: Deadline) -> Saved:
+        """Save a note, or add the caller to the savers of the row that holds the same text.
+
+        Raises: VectorsNeeded if `embedded` is None and the text is new; EmbeddingMismatch; StoreUnavailable.
+        """
+        ...
+
+    def forget(
+        self, selection: Selection, caller: Caller, now: datetime, deadline: Deadline, *, dry_run: bool
+    ) -> Forgotten:
+        """Hide the selected notes until they are restored, or only say what would be hidden."""
+        ...
+
+    def restore(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline) -> Restored:
+        """Bring forgotten notes back."""
+        ...
+
+    def details(self) -> dict[str, Any]:
+        """Path, sizes, schema, journal sequence, profile and health as plain data."""
+        ...
+
+    def close(self) -> None:
+        """Finish the writes that were accepted, then let the files go. Further calls fail."""
+        ...

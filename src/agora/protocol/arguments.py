@@ -1,0 +1,119 @@
+"""From checked arguments to what the memory takes."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from agora.errors import InvalidInput, PayloadTooLarge
+from agora.model.note import Draft
+from agora.model.query import Filter, Query
+from agora.model.selection import Selection
+from agora.protocol.times import instant, seconds
+
+_METADATA_BYTES = 16_384
+
+
+def draft(given: Mapping[str, Any], namespace: str, now: datetime, content_bytes: int) -> Draft:
+    """The note that the arguments of `agora_save` describe.
+
+    Raises: InvalidInput, PayloadTooLarge.
+    """
+    content = given["content"]
+    size = len(content.encode())
+    if size > content_bytes:
+        raise PayloadTooLarge(
+            "content",
+            f"must have at most {content_bytes} bytes, it has {size}",
+            content,
+            hint="Save what matters of it, or several notes; limits.content_bytes raises the limit.",
+        )
+    metadata = given.get("metadata") or {}
+    if len(json.dumps(metadata, ensure_ascii=False).encode()) > _METADATA_BYTES:
+        raise PayloadTooLarge("metadata", f"must have at most {_METADATA_BYTES} bytes as JSON", metadata)
+    occurred = given.get("occurred_at")
+    lives = given.get("expires_in")
+    return Draft(
+        content=content,
+        namespace=namespace,
+        title=_one_line(given.get("title")),
+        tags=_tags(given.get("tags")),
+        kind=given.get("kind", "note"),
+        metadata=metadata,
+        occurred_at=None if occurred is None else instant("occurred_at", occurred, now),
+        confidence=given.get("confidence"),
+        expires_at=None if lives is None else now + seconds("expires_in", lives),
+        key=_name(given.get("key")),
+    )
+
+
+def query(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime, query_chars: int) -> Query:
+    """The question that the arguments of `agora_query` ask.
+
+    Raises: InvalidInput, PayloadTooLarge.
+    """
+    if len(given["query"]) > query_chars:
+        raise PayloadTooLarge(
+            "query",
+            f"must have at most {query_chars} characters, it has {len(given['query'])}",
+            given["query"],
+            hint="Ask in a sentence or a few words; the model reads about 200 words.",
+        )
+    since, until = given.get("since"), given.get("until")
+    where = Filter(
+        namespaces=tuple(namespaces),
+        tags=_tags(given.get("tags")),
+        agents=tuple(given.get("agents") or ()),
+        kinds=tuple(given.get("kinds") or ()),
+        metadata=given.get("metadata") or {},
+        since=None if since is None else instant("since", since, now, "start"),
+        until=None if until is None else instant("until", until, now, "end"),
+    )
+    if where.since and where.until and where.since >= where.until:
+        raise InvalidInput("until", "must be later than since", until)
+    return Query(
+        text=given["query"],
+        filter=where,
+        top_k=given.get("top_k", 5),
+        mode=given.get("mode", "hybrid"),
+        min_score=given.get("min_score"),
+        max_tokens=given.get("max_tokens"),
+    )
+
+
+def selection(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime) -> Selection:
+    """The notes that the arguments of `agora_forget` select.
+
+    Raises: InvalidInput if they name no condition at all.
+    """
+    conditions = ("ids", "tags", "agent", "namespace", "before")
+    if not any(given.get(name) for name in conditions):
+        raise InvalidInput("ids", f"at least one of {', '.join(conditions)} is required", None)
+    before = given.get("before")
+    return Selection(
+        namespaces=tuple(namespaces),
+        ids=tuple(given.get("ids") or ()),
+        tags=_tags(given.get("tags")),
+        agent=given.get("agent"),
+        before=None if before is None else instant("before", before, now, "start"),
+        reason=given.get("reason"),
+    )
+
+
+def _tags(given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_folded(tag) for tag in given or ()))
+
+
+def _folded(tag: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(tag.split())).casefold()
+
+
+def _name(given: str | None) -> str | None:
+    return None if given is None else unicodedata.normalize("NFC", given.strip())
+
+
+def _one_line(given: str | None) -> str | None:
+    return (" ".join(given.split()) or None) if given else None

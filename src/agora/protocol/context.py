@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from agora.config.project import canonical_namespace, project_namespace
+from agora.errors import InvalidNamespace
+from agora.model.caller import SHARED, Caller, Origin, Scope
+from agora.text.ids import new_id
+
+
+class Connection:
+    """What the server knows of one client: who it is, which project it works in, what it has named.
+
+    A connection sees its project's namespace, `shared`, and every namespace that one of its calls has named.
+    Thread-safe.
+    """
+
+    def __init__(
+        self,
+        *,
+        at_ms: int,
+        origin: Origin = "agent",
+        folder: Path | None = None,
+        namespace: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+    ) -> None:
+        """`namespace` is the configured default and `folder` the client's working folder, if there are any."""
+        self.session = session or new_id("h", at_ms)
+        self._origin = origin
+        self._agent = agent
+        self._lock = threading.Lock()
+        self._named: frozenset[str] = frozenset()
+        if namespace is not None:
+            self._own, self._rule, self._fixed = namespace, "setting namespace.default", True
+        elif folder is not None:
+            self._own, self._rule = project_namespace(folder)
+            self._fixed = False
+        else:
+            self._own, self._rule, self._fixed = "default", "no project folder is known", False
+
+    def root(self, folder: Path) -> None:
+        """Take the project of a root that the client declared; a configured namespace stays."""
+        if not self._fixed:
+            self._own, rule = project_namespace(folder)
+            self._rule = f"client root, {rule}"
+
+    @property
+    def rule(self) -> str:
+        """Which rule found the namespace that calls get when they name none."""
+        return self._rule
+
+    def caller(
+        self,
+        client: str,
+        version: str = "",
+        *,
+        namespace: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+    ) -> Caller:
+        """Who makes a call with these arguments, and what it may see.
+
+        Raises: InvalidNamespace.
+        """
+        own, rule = self._own, self._rule
+        if namespace is not None:
+            own, rule = namespace_argument(namespace), "argument"
+            with self._lock:
+                self._named |= {own}
+        return Caller(
+            scope=Scope(own, rule, frozenset({SHARED, self._own}) | self._named),
+            agent=agent or self._agent or client,
+            session=session or self.session,
+            client=client,
+            client_version=version,
+            origin=self._origin,
+        )
+
+
+def namespace_argument(name: str) -> str:
+    """The canonical form of a namespace that a caller named.
+
+    Raises: InvalidNamespace, about the argument `namespace`.
+    """
+    try:
+        return canonical_namespace(name)
+    except InvalidNamespace as error:
+        raise InvalidNamespace("namespace", error.reason, name, hint=error.hint) from None

@@ -1,0 +1,116 @@
+"""From a checked call to the memory and back to plain data, one function a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agora.errors import AgoraError, NotFound
+from agora.memory.notes import Notes
+from agora.model.caller import Caller
+from agora.model.deadline import Deadline
+from agora.ports.clock import Clock
+from agora.protocol import arguments, schemas
+from agora.protocol.context import Connection
+from agora.protocol.tools import shapes
+from agora.protocol.tools.table import BY_NAME, Tool
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one call may ask for, from the settings."""
+
+    content_bytes: int
+    query_chars: int
+    call_seconds: float
+
+
+class Tools:
+    """Calls tools by name. Blocking: run it in a worker thread.
+
+    The command line and the server go through here alike, so both check and answer the same.
+    """
+
+    def __init__(self, notes: Notes, clock: Clock, limits: Limits, about: Callable[[], dict[str, Any]]) -> None:
+        """`about` tells of the process for the status: version, paths, transport."""
+        self._notes = notes
+        self._clock = clock
+        self._about = about
+        self.limits = limits
+        self._handlers: dict[str, Callable[[Arguments, Caller, Deadline], dict[str, Any]]] = {
+            "agora_save": self._save,
+            "agora_query": self._query,
+            "agora_get": self._get,
+            "agora_forget": self._forget,
+            "agora_restore": self._restore,
+            "agora_status": self._status,
+        }
+
+    def call(
+        self,
+        name: str,
+        given: Arguments,
+        connection: Connection,
+        *,
+        client: str,
+        version: str = "",
+        deadline: Deadline,
+    ) -> dict[str, Any]:
+        """The structured result of one call.
+
+        Raises: NotFound for an unknown tool, InvalidInput before anything runs, and what the memory raises.
+        """
+        tool = BY_NAME.get(name)
+        if tool is None:
+            raise NotFound(f"unknown tool: {name}")
+        schemas.check(tool.input, given)
+        caller = _caller(tool, given, connection, client, version)
+        result = self._handlers[name](given, caller, deadline)
+        return result | {"namespace": caller.scope.own, "namespace_rule": caller.scope.source}
+
+    def _save(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        now = self._clock.now()
+        draft = arguments.draft(given, caller.scope.own, now, self.limits.content_bytes)
+        return shapes.saved(self._notes.save(draft, caller, deadline))
+
+    def _query(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        query = arguments.query(given, _searched(given, caller), self._clock.now(), self.limits.query_chars)
+        return shapes.answer(self._notes.query(query, caller, deadline), explain=given.get("explain", False))
+
+    def _get(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        return shapes.got(self._notes.get(given["ids"], caller, deadline))
+
+    def _forget(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        # Ids say exactly what is meant; conditions without a namespace stay in the caller's own project.
+        wide = given.get("ids") and not given.get("namespace")
+        namespaces = caller.scope.visible() if wide else (caller.scope.own,)
+        selection = arguments.selection(given, namespaces, self._clock.now())
+        return shapes.forgotten(self._notes.forget(selection, caller, deadline, dry_run=given.get("dry_run", True)))
+
+    def _restore(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        return shapes.restored(self._notes.restore(given["ids"], caller, deadline))
+
+    def _status(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        del given
+        try:
+            found = self._notes.status(caller, deadline)
+            problems = found.pop("problems")
+        except AgoraError as error:
+            # A status that fails tells less than one that says why.
+            found, problems = {}, [error.details()]
+        health = "ok" if not problems else "degraded"
+        return {"health": health, "problems": problems, **self._about(), **found, "session": caller.session}
+
+
+def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, version: str) -> Caller:
+    claims = {name: given.get(name) for name in tool.claims}
+    return connection.caller(client, version, namespace=given.get("namespace"), **claims)
+
+
+def _searched(given: Arguments, caller: Caller) -> tuple[str, ...]:
+    if given.get("namespace"):
+        return (caller.scope.own,)
+    return tuple(dict.fromkeys((caller.scope.own, "shared")))

@@ -1,0 +1,170 @@
+"""Results as plain data: the same for tools, `--json` and tests. Absent values are left out, not null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agora.memory.notes import Got
+from agora.model.note import Note, Saved
+from agora.model.query import Answer, Hit
+from agora.model.selection import Forgotten, Restored
+from agora.protocol.times import written
+
+
+def note(found: Note, content: str | None = None) -> dict[str, Any]:
+    """A note with its provenance: the first saver in place, everyone else under `also_saved_by`."""
+    first, others = found.savers[0], found.savers[1:]
+    return _filled(
+        {
+            "id": found.id,
+            "type": found.type,
+            "title": found.title,
+            "content": found.content if content is None else content,
+            "agent": first.agent,
+            "session": first.session,
+            "client": first.client,
+            "origin": first.origin,
+            "namespace": found.namespace,
+            "created_at": written(found.created_at),
+            "occurred_at": written(found.occurred_at),
+            "expires_at": written(found.expires_at),
+            "tags": list(found.tags),
+            "kind": found.kind,
+            "metadata": dict(found.metadata) or None,
+            "confidence": found.confidence,
+            "key": found.key,
+            "version": found.version if found.key else None,
+            "supersedes": found.supersedes,
+            "superseded_by": found.superseded_by,
+            "also_saved_by": [
+                {"agent": saver.agent, "session": saver.session, "at": written(saver.at)} for saver in others
+            ]
+            or None,
+        }
+    )
+
+
+def saved(done: Saved) -> dict[str, Any]:
+    """What `agora_save` answers."""
+    return _filled(
+        {
+            "id": done.id,
+            "status": done.status,
+            "duplicate_of": done.duplicate_of,
+            "supersedes": done.supersedes,
+            "version": done.version,
+            "related": [
+                {
+                    "id": near.id,
+                    "score": near.score,
+                    "title": near.title,
+                    "agent": near.agent,
+                    "namespace": near.namespace,
+                    "same_words": near.same_words,
+                }
+                for near in done.related
+            ],
+            "sequence": done.sequence,
+        }
+    )
+
+
+def answer(found: Answer, *, explain: bool) -> dict[str, Any]:
+    """What `agora_query` answers."""
+    return {
+        "results": [_hit(hit, explain=explain) for hit in found.hits],
+        "omitted": found.omitted,
+        "namespaces": list(found.namespaces),
+        "mode": found.mode,
+        "sequence": found.sequence,
+    }
+
+
+def got(found: Got) -> dict[str, Any]:
+    """What `agora_get` answers."""
+    notes = []
+    for each in found.notes:
+        shaped = note(each)
+        versions = found.history.get(each.id, ())
+        if len(versions) > 1:
+            shaped["history"] = [
+                _filled(
+                    {
+                        "id": version.id,
+                        "version": version.version,
+                        "agent": version.savers[0].agent,
+                        "created_at": written(version.created_at),
+                        "forgotten_at": written(version.forgotten_at),
+                    }
+                )
+                for version in versions
+            ]
+        notes.append(shaped)
+    return {
+        "notes": notes,
+        "unknown": list(found.unknown),
+        "forgotten": list(found.forgotten),
+        "expired": list(found.expired),
+        "sequence": found.sequence,
+    }
+
+
+def forgotten(done: Forgotten) -> dict[str, Any]:
+    """What `agora_forget` answers; `notes` holds at most 20."""
+    return {
+        "dry_run": done.dry_run,
+        "count": done.count,
+        "notes": [
+            _filled(
+                {
+                    "id": each.id,
+                    "title": each.title or opening(each.content),
+                    "agent": each.savers[0].agent,
+                    "namespace": each.namespace,
+                    "created_at": written(each.created_at),
+                    "tags": list(each.tags) or None,
+                }
+            )
+            for each in done.notes
+        ],
+        "unknown": list(done.unknown),
+        "already_forgotten": list(done.already),
+        "kept_for_other_savers": done.shared,
+        "sequence": done.sequence,
+    }
+
+
+def restored(done: Restored) -> dict[str, Any]:
+    """What `agora_restore` answers."""
+    return {
+        "restored": list(done.restored),
+        "restored_as_history": list(done.superseded),
+        "not_forgotten": list(done.live),
+        "expired": list(done.expired),
+        "duplicates": done.duplicates,
+        "unknown": list(done.unknown),
+        "sequence": done.sequence,
+    }
+
+
+def opening(text: str, width: int = 80) -> str:
+    """The first words of a text on one line."""
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    shaped = note(hit.note, hit.content) | {
+        "score": round(hit.score, 4),
+        "tokens": hit.tokens,
+        "cut": hit.cut,
+    }
+    if hit.similar:
+        shaped["similar"] = list(hit.similar)
+    if explain:
+        shaped["explain"] = dict(hit.parts)
+    return shaped
+
+
+def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,229 @@
+"""Every tool as a row of data: what a client sees and what a call is checked against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agora.protocol.schemas import NOT_BLANK, Schema, arguments, array, text, whole
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool. `claims` names the arguments by which a call says who it is."""
+
+    name: str
+    title: str
+    description: str
+    input: Schema
+    output: Schema
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    claims: tuple[str, ...] = field(default=())
+
+
+_ID = {"type": "string", "pattern": r"^n_[0-9A-HJKMNP-TV-Z]{26}$"}
+_TAG = {"type": "string", "pattern": NOT_BLANK, "maxLength": 64}
+_NAME = {"type": "string", "pattern": NOT_BLANK, "maxLength": 128}
+_KIND = {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,31}$"}
+_NAMESPACE = text(
+    "Scope: a project such as owner/repo, or `shared` for every project. Default: this project.",
+    minLength=1,
+    maxLength=256,
+)
+_TIME = "ISO 8601 date or time, today, yesterday, or an age like 7d"
+_IDS = array("Ids, as n_…", _ID, minItems=1, maxItems=100)
+
+
+def _out(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties}
+
+
+_STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
+_ROWS: Schema = {"type": "array", "items": {"type": "object"}}
+_INTEGER: Schema = {"type": "integer"}
+_STRING: Schema = {"type": "string"}
+
+TABLE: tuple[Tool, ...] = (
+    Tool(
+        "agora_save",
+        "Save a note",
+        "Save something worth knowing later, by you or by any other agent: a decision, a cause, a fix, a convention."
+        " One self-contained text; it is kept word for word, with who saved it and when."
+        " Returns id, status (created, updated: a new version of `key`, duplicate: the same text was there and you"
+        " are added as a saver) and related notes. On disk before the answer. At most 256 kB.",
+        arguments(
+            ("content",),
+            content=text("The text.", pattern=NOT_BLANK),
+            title=text("A short title.", pattern=NOT_BLANK, maxLength=300),
+            tags=array("Labels to filter by; case does not matter.", _TAG, maxItems=32),
+            namespace=_NAMESPACE,
+            kind=text("What it is: note, decision, bug, …", default="note", pattern=_KIND["pattern"]),
+            metadata={
+                "type": "object",
+                "description": "Your own fields, at most 16 kB.",
+                "maxProperties": 64,
+            },
+            agent=text("Who saves. Default: the client's name.", pattern=NOT_BLANK, maxLength=128),
+            session=text("Conversation. Default: this connection.", pattern=NOT_BLANK, maxLength=256),
+            occurred_at=text("When it happened: " + _TIME, maxLength=64),
+            confidence={"type": "number", "minimum": 0, "maximum": 1, "description": "How sure you are."},
+            expires_in={
+                "type": ["integer", "string"],
+                "maxLength": 32,
+                "description": "Lifetime: seconds, or 15m, 12h, 30d, 2w. Default: for ever.",
+            },
+            key=text(
+                "A name for what changes: a save with the same key adds a version.",
+                pattern=NOT_BLANK,
+                maxLength=200,
+            ),
+        ),
+        _out(
+            id=_STRING,
+            status={"enum": ["created", "updated", "duplicate"]},
+            duplicate_of=_STRING,
+            supersedes=_STRING,
+            version=_INTEGER,
+            related=_ROWS,
+            namespace=_STRING,
+            namespace_rule=_STRING,
+            sequence=_INTEGER,
+        ),
+        claims=("agent", "session"),
+    ),
+    Tool(
+        "agora_query",
+        "Query the notes",
+        "Find what any agent saved, by meaning and by words. Use it before you start work and when you meet an error"
+        " or a choice: somebody may have been there. Returns the best notes with score 0..1 (the same meaning for"
+        " every query), text, agent, session, dates, tags; `omitted` counts what did not fit; a long text is `cut`"
+        " around its best passage, agora_get has the whole. Searches this project and `shared` unless a namespace"
+        " is given. Forgotten, expired and superseded notes never come back. English is found best.",
+        arguments(
+            ("query",),
+            query=text("A question or a few words. No operators.", pattern=NOT_BLANK),
+            top_k=whole("Most notes to return.", 1, 50, 5),
+            namespace=_NAMESPACE,
+            tags=array("Only notes with all of these.", _TAG, maxItems=32),
+            agents=array("Only notes that any of these saved.", _NAME, maxItems=32),
+            kinds=array("Only these kinds.", _KIND, maxItems=32),
+            metadata={
+                "type": "object",
+                "description": "Only notes with these values at these top-level keys.",
+                "maxProperties": 16,
+            },
+            since=text("Not before: " + _TIME, maxLength=64),
+            until=text("Not after: " + _TIME + "; a day counts whole.", maxLength=64),
+            min_score={"type": "number", "minimum": 0, "maximum": 1, "description": "Leave weaker ones out."},
+            max_tokens=whole("Hard limit for the texts, in tokens of 4 bytes.", 100, 100_000, 4000),
+            mode={
+                "type": "string",
+                "enum": ["hybrid", "semantic", "lexical"],
+                "default": "hybrid",
+                "description": "Meaning and words, meaning alone, words alone.",
+            },
+            explain={"type": "boolean", "default": False, "description": "Add the parts of each score."},
+        ),
+        _out(
+            results={
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": _STRING,
+                        "type": _STRING,
+                        "title": _STRING,
+                        "content": _STRING,
+                        "score": {"type": "number", "minimum": 0, "maximum": 1},
+                        "agent": _STRING,
+                        "session": _STRING,
+                        "created_at": _STRING,
+                        "tags": _STRINGS,
+                        "cut": {"type": "boolean"},
+                        "tokens": _INTEGER,
+                    },
+                },
+            },
+            omitted=_INTEGER,
+            namespaces=_STRINGS,
+            mode=_STRING,
+            namespace=_STRING,
+            namespace_rule=_STRING,
+            sequence=_INTEGER,
+        ),
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        "agora_get",
+        "Get notes by id",
+        "Read notes whole, by the ids that a query or a save gave, superseded versions too; a note with a key comes"
+        " with its history. Ids that are unknown here, forgotten or expired are listed apart, never an error.",
+        arguments(("ids",), ids=_IDS),
+        _out(notes=_ROWS, unknown=_STRINGS, forgotten=_STRINGS, expired=_STRINGS, sequence=_INTEGER),
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        "agora_forget",
+        "Forget notes",
+        "Hide notes that are wrong or no longer wanted from every query, in every process, at once. Without"
+        " dry_run=false it only previews: the count and at most 20 notes. Conditions add up; without ids they apply"
+        " to this project unless a namespace is given; `agent` takes notes which that agent alone saved."
+        " agora_restore undoes it.",
+        arguments(
+            (),
+            ids=_IDS,
+            tags=array("Notes with all of these.", _TAG, maxItems=32),
+            agent=text("Notes that this agent alone saved.", pattern=NOT_BLANK, maxLength=128),
+            namespace=_NAMESPACE,
+            before=text("Notes older than: " + _TIME, maxLength=64),
+            dry_run={"type": "boolean", "default": True, "description": "false to really forget."},
+            reason=text("Why; kept with the note.", maxLength=500),
+        ),
+        _out(
+            dry_run={"type": "boolean"},
+            count=_INTEGER,
+            notes=_ROWS,
+            unknown=_STRINGS,
+            already_forgotten=_STRINGS,
+            kept_for_other_savers=_INTEGER,
+            namespace=_STRING,
+            namespace_rule=_STRING,
+            sequence=_INTEGER,
+        ),
+        destructive=True,
+        idempotent=True,
+    ),
+    Tool(
+        "agora_restore",
+        "Restore forgotten notes",
+        "Bring forgotten notes back. Returns what happened to each id: restored, restored as history (a newer version"
+        " of its key is current), not forgotten, expired, duplicates (the same text was saved again: that note"
+        " stays), unknown.",
+        arguments(("ids",), ids=_IDS),
+        _out(
+            restored=_STRINGS,
+            restored_as_history=_STRINGS,
+            not_forgotten=_STRINGS,
+            expired=_STRINGS,
+            duplicates={"type": "object"},
+            unknown=_STRINGS,
+            sequence=_INTEGER,
+        ),
+        idempotent=True,
+    ),
+    Tool(
+        "agora_status",
+        "Status",
+        "What Agora holds here and whether it is well: counts of notes, agents, namespaces, index against journal,"
+        " model, sizes, paths, and every problem by name. Under 8 kB whatever the store's size.",
+        arguments(),
+        _out(health=_STRING, problems=_ROWS, notes={"type": "object"}, version=_STRING),
+        read_only=True,
+        idempotent=True,
+    ),
+)
+
+BY_NAME = {tool.name: tool for tool in TABLE}

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+from agora.errors import AgoraError, DeadlineExceeded, StoreCorrupt, StoreError, StoreUnavailable
+from agora.model.deadline import Deadline
+from agora.stores.sqlite.migrations import check_version
+
+T = TypeVar("T")
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+class Database:
+    """One SQLite file: a writer thread behind a queue and a bounded pool of readers.
+
+    Every write is one `BEGIN IMMEDIATE` transaction: the lock is taken before the first read, so a
+    transaction never fails half-way on a lock and journal order is commit order. A foreign lock is waited
+    for up to `busy_timeout` seconds with random pauses, so that waiting writers do not march in step.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        prepare: Callable[[sqlite3.Connection], None],
+        *,
+        synchronous: Literal["normal", "full"],
+        busy_timeout: float,
+        readers: int,
+    ) -> None:
+        """Open the file; `prepare` runs in its first write transaction, and again should the file be replaced."""
+        self.path = path
+        self._prepare = prepare
+        self._synchronous = synchronous
+        self._busy_timeout = busy_timeout
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._idle: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
+        self._closed = False
+        self._closing = threading.Lock()
+        with translated(path):
+            _make_private_folder(path.parent)
+            writer = self._open()
+            try:
+                self._prepare_file(writer)
+            except BaseException:
+                writer.close()
+                raise
+        self._identity = _identity(path)
+        # Connections are made when first needed; a place in the pool is worth one connection.
+        for _ in range(readers):
+            self._idle.put(None)
+        self._thread = threading.Thread(target=self._work, args=(writer,), name="agora-writer", daemon=True)
+        self._thread.start()
+
+    def write(self, job: Callable[[sqlite3.Connection], T], deadline: Deadline) -> T:
+        """The result of `job`, run inside one committed transaction; if it raises, nothing was written.
+
+        A job that waits in the queue when the deadline passes is not run. Once it runs, its outcome is
+        waited for: a commit is never reported as a failure.
+        """
+        deadline.check()
+        task = _Job(cast("Callable[[sqlite3.Connection], Any]", job), deadline, Future())
+        with self._closing:
+            if self._closed:
+                raise StoreUnavailable("the store is closed")
+            self._jobs.put(task)
+        while True:
+            try:
+                return cast("T", task.result.result(timeout=min(0.25, deadline.remaining() + 0.01)))
+            except TimeoutError:
+                if task.result.done():
+                    raise
+                if deadline.remaining() == 0.0 and task.result.cancel():
+                    deadline.check()
+                    raise DeadlineExceeded("the write did not start before its deadline") from None
+
+    @contextlib.contextmanager
+    def read(self, deadline: Deadline) -> Iterator[sqlite3.Connection]:
+        """A connection from the pool, outside any transaction; waits for a free one until the deadline."""
+        try:
+            connection = self._idle.get(timeout=max(0.001, deadline.remaining()))
+        except queue.Empty:
+            deadline.check()
+            raise StoreUnavailable("all readers were busy until the deadline") from None
+        try:
+            with translated(self.path):
+                if self._closed:
+                    raise StoreUnavailable("the store is closed")
+                self._follow_file()
+                if connection is not None and getattr(connection, "identity", None) != self._identity:
+                    connection.close()
+                    connection = None
+                if connection is None:
+                    connection = self._open()
+                yield connection
+        finally:
+            if connection is not None and connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            if self._closed and connection is not None:
+                connection.close()
+                connection = None
+            self._idle.put(connection)
+
+    def close(self) -> None:
+        """Run the writes that were accepted, then close every connection. May be called twice."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._jobs.put(None)
+        self._thread.join(timeout=max(self._busy_timeout, 1.0) + 5)
+        while True:
+            try:
+                connection = self._idle.get_nowait()
+            except queue.Empty:
+                return
+            if connection is not None:
+                connection.close()
+
+    def _work(self, writer: _Connection) -> None:
+        while (task := self._jobs.get()) is not None:
+            if not task.result.set_running_or_notify_cancel():
+                continue
+            try:
+                with translated(self.path):
+                    self._follow_file()
+                    if writer.identity != self._identity:
+                        writer.close()
+                        writer = self._open()
+                    outcome = self._transact(writer, task)
+            except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
+                task.result.set_exception(error)
+            else:
+                task.result.set_result(outcome)
+        with contextlib.suppress(sqlite3.Error):
+            writer.execute("PRAGMA optimize")
+        writer.close()
+
+    def _transact(self, writer: sqlite3.Connection, task: _Job) -> object:
+        self._begin(writer, task.deadline)
+        try:
+            check_version(writer)
+            outcome = task.run(writer)
+            writer.execute("COMMIT")
+        except BaseException:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            raise
+        return outcome
+
+    def _begin(self, connection: sqlite3.Connection, deadline: Deadline) -> None:
+        gives_up = time.monotonic() + min(self._busy_timeout, deadline.remaining())
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= gives_up:
+                    raise
+                # Full jitter keeps waiting writers from retrying in step.
+                time.sleep(random.uniform(0.0005, 0.01))  # noqa: S311 - not a secret
+            else:
+                return
+
+    def _open(self) -> _Connection:
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, factory=_Connection, timeout=0.05
+        )
+        try:
+            _configure(connection, self._synchronous, self._busy_timeout)
+        except BaseException:
+            connection.close()
+            raise
+        connection.identity = _identity(self.path)
+        return connection
+
+    def _follow_file(self) -> None:
+        """Start over on a new file if somebody deleted or replaced this one under us.
+
+        Without it, writes would go on into the deleted file: acknowledged, and lost at exit.
+        """
+        if _identity(self.path) == self._identity:
+            return
+        fresh = self._open()
+        try:
+            self._prepare_file(fresh)
+        finally:
+            fresh.close()
+        self._identity = _identity(self.path)
+
+    def _prepare_file(self, connection: sqlite3.Connection) -> None:
+        self._begin(connection, Deadline(self._busy_timeout))
+        self._prepare(connection)
+        connection.execute("COMMIT")
+
+
+class _Connection(sqlite3.Connection):
+    identity: tuple[int, int] | None = None
+
+
+class _Job:
+    __slots__ = ("deadline", "result", "run")
+
+    def __init__(self, run: Callable[[sqlite3.Connection], Any], deadline: Deadline, result: Future[Any]) -> None:
+        self.run, self.deadline, self.result = run, deadline, result
+
+
+def _configure(connection: sqlite3.Connection, synchronous: str, busy_timeout: float) -> None:
+    # These two hold for the life of a file and must come before its first page is written. Larger pages waste
+    # less beside a vector; incremental vacuum lets a purge give space back.
+    connection.execute("PRAGMA page_size = 8192")
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    # Switching to WAL and recovering one take a short exclusive lock that the busy handler does not cover.
+    gives_up = time.monotonic() + busy_timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= gives_up:
+                raise
+            time.sleep(random.uniform(0.0005, 0.01))  # noqa: S311 - not a secret
+        else:
+            break
+    connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA trusted_schema = OFF")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - one system call on the hot path
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _make_private_folder(folder: Path) -> None:
+    if not folder.exists():
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Agora's errors in place of SQLite's and the file system's, each with what to do about it."""
+    try:
+        yield
+    except AgoraError:
+        raise
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _DAMAGED:
+            raise StoreCorrupt(f"the store {path} is damaged: {error}") from error
+        if code in _BUSY:
+            raise StoreUnavailable(
+                f"the store {path} is locked by another process",
+                hint="Nothing was written. Try again; if it lasts, end the process that holds the lock.",
+            ) from error
+        raise _unusable(path, str(error), code) from error
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the data folder {path.parent} cannot be used: {error.strerror or error}",
+            hint="Check that the folder exists and is writable, or set AGORA_HOME to another one.",
+        ) from error
+
+
+def _unusable(path: Path, reason: str, code: int) -> StoreError:
+    hints = {
+        sqlite3.SQLITE_FULL: "The disk is full: free some space and try again. Nothing was written.",
+        sqlite3.SQLITE_READONLY: "The store cannot be written: check the permissions of the file and folder.",
+        sqlite3.SQLITE_CANTOPEN: "Check that the folder exists and is writable, or set AGORA_HOME to another.",
+        sqlite3.SQLITE_IOERR: "The disk reported an error: check it and its free space.",
+    }
+    if code in hints:
+        return StoreUnavailable(f"the store {path} cannot be used: {reason}", hint=hints[code])
+    return StoreError(f"the store {path} failed: {reason}", hint="Run `agora doctor`.")

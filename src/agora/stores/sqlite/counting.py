@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from agora.stores.sqlite.rows import places
+
+_LISTED = 20
+"""Agents and namespaces named in the counts; the rest is a number, so that the status stays small."""
+
+_LIVE = "i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
+
+
+def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -> dict[str, Any]:
+    """Numbers of notes by state, agent and namespace, over `namespaces` alone."""
+    inside = f"i.namespace_id IN ({places(namespaces)})"
+    total = connection.execute(
+        "SELECT count(*),"
+        f" coalesce(sum({_LIVE}), 0),"
+        " coalesce(sum(i.superseded_by IS NOT NULL), 0),"
+        " coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NOT NULL), 0),"
+        " coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NULL AND i.expires_at <= ?), 0)"
+        f" FROM items i WHERE {inside}",
+        (now, now, *namespaces),
+    ).fetchone()
+    agents = connection.execute(
+        "SELECT a.name, count(DISTINCT i.id) FROM items i JOIN savers s ON s.item_id = i.id"
+        f" JOIN agents a ON a.id = s.agent_id WHERE {inside} AND {_LIVE}"
+        " GROUP BY a.id ORDER BY 2 DESC, 1",
+        (*namespaces, now),
+    ).fetchall()
+    spaces = connection.execute(
+        f"SELECT n.name, count(i.id) FROM namespaces n LEFT JOIN items i ON i.namespace_id = n.id AND {_LIVE}"
+        f" WHERE n.id IN ({places(namespaces)}) GROUP BY n.id ORDER BY 2 DESC, 1",
+        (now, *namespaces),
+    ).fetchall()
+    return {
+        "notes": {
+            "live": total[1],
+            "superseded": total[2],
+            "forgotten": total[3],
+            "expired": total[4],
+            "rows": total[0],
+        },
+        "agents": dict(agents[:_LISTED]),
+        "more_agents": max(0, len(agents) - _LISTED),
+        "namespaces": dict(spaces[:_LISTED]),
+        "more_namespaces": max(0, len(spaces) - _LISTED),
+    }

@@ -1,0 +1,129 @@
+"""The ordered table of changes, written in the same transaction as the rows it tells of.
+
+Format 1. Each row is chained to the one before it: `hash` is the SHA-256 of the canonical JSON array
+
+    [format, sequence, at, namespace, operation, subject, agent, client, version, token, session, origin,
+     commitment, previous hash]
+
+with names rather than row numbers, hashes in hexadecimal and the previous hash of the first row empty. Contents are
+not in the chain: `commitment` is the SHA-256 of nonce, content hash, before and after, framed by their lengths. The
+nonce lies with the payload, so a purged payload leaves the chain whole and nothing to test a guessed text against.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+FORMAT = 1
+Operation = Literal["save", "merge", "supersede", "forget", "restore", "expire"]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Row numbers and names of who makes a change, looked up once per transaction."""
+
+    agent_id: int
+    client_id: int
+    agent: str
+    client: str
+    client_version: str
+    token: str
+    session: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one item, before it has a sequence."""
+
+    at: int
+    namespace_id: int
+    namespace: str
+    operation: Operation
+    item_id: int
+    public_id: str
+    content_hash: bytes
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+
+def append(connection: sqlite3.Connection, change: Change, actor: Actor) -> int:
+    """The sequence of the change, now the last of the journal and of its namespace."""
+    last = connection.execute("SELECT sequence, hash FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
+    sequence, previous = (last[0] + 1, last[1]) if last else (1, b"")
+    nonce, before, after = os.urandom(16), _image(change.before), _image(change.after)
+    sealed = commitment(nonce, change.content_hash, before, after)
+    link = chain(
+        [
+            *(FORMAT, sequence, change.at, change.namespace, change.operation, change.public_id),
+            *(actor.agent, actor.client, actor.client_version, actor.token, actor.session, actor.origin),
+            *(sealed.hex(), previous.hex()),
+        ]
+    )
+    connection.execute(
+        "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(sequence, FORMAT, change.at, change.namespace_id, change.operation, change.public_id),
+            *(change.item_id, actor.agent_id, actor.client_id, actor.session, actor.origin),
+            *(sealed, previous, link),
+        ),
+    )
+    connection.execute(
+        "INSERT INTO journal_payload VALUES (?, ?, ?, ?, ?)",
+        (sequence, nonce, change.content_hash, before, after),
+    )
+    connection.execute(
+        "INSERT INTO namespace_seq VALUES (?, ?) ON CONFLICT (namespace_id) DO UPDATE SET sequence = excluded.sequence",
+        (change.namespace_id, sequence),
+    )
+    return sequence
+
+
+def chain(fields: list[Any]) -> bytes:
+    """The hash of one journal row, as the head of this module defines it."""
+    return hashlib.sha256(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()).digest()
+
+
+def head(connection: sqlite3.Connection) -> int:
+    """The sequence of the last change in this snapshot; 0 for an empty journal."""
+    found = connection.execute("SELECT max(sequence) FROM journal").fetchone()[0]
+    return 0 if found is None else int(found)
+
+
+def commitment(nonce: bytes, content: bytes, before: str | None, after: str | None) -> bytes:
+    """What binds a journal row to its payload, as the head of this module defines it."""
+    digest = hashlib.sha256()
+    for part in (nonce, content, (before or "").encode(), (after or "").encode()):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
+
+
+def broken_at(connection: sqlite3.Connection) -> int | None:
+    """The first sequence whose row is missing, out of order or changed; None if the chain is whole."""
+    expected, previous = 1, b""
+    rows = connection.execute(
+        "SELECT j.format, j.sequence, j.at, n.name, j.operation, j.subject, a.name, c.name, c.version, c.token,"
+        " j.session, j.origin, j.commitment, j.previous_hash, j.hash, p.nonce, p.content, p.before, p.after"
+        " FROM journal j LEFT JOIN namespaces n ON n.id = j.namespace_id"
+        " LEFT JOIN agents a ON a.id = j.agent_id LEFT JOIN clients c ON c.id = j.client_id"
+        " LEFT JOIN journal_payload p ON p.sequence = j.sequence ORDER BY j.sequence"
+    )
+    for row in rows:
+        fields, (sealed, before, found), payload = row[:12], row[12:15], row[15:]
+        whole = chain([*fields, sealed.hex(), previous.hex()]) == found and before == previous
+        if row[1] != expected or not whole or (payload[0] is not None and commitment(*payload) != sealed):
+            return int(min(row[1], expected))
+        expected, previous = expected + 1, found
+    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").fetchone()
+    # AUTOINCREMENT remembers the last sequence ever given: a journal cut at its end is seen too.
+    return expected if last is not None and last[0] >= expected else None
+
+
+def _image(fields: Mapping[str, Any] | None) -> str | None:
+    return None if fields is None else json.dumps(fields, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from agora.model.note import Draft, Note
+from agora.model.profile import Span
+from agora.model.query import Filter
+from agora.model.selection import Forgotten, Selection
+from agora.ports.vector_index import Among, VectorView
+from agora.stores.sqlite import forgetting, heads, rows
+from agora.stores.sqlite.counting import count
+from agora.stores.sqlite.instants import to_micros
+from agora.stores.sqlite.matching import FullTextView
+
+
+class SqliteReading:
+    """One open read transaction; implements `agora.ports.records.Reading`."""
+
+    def __init__(self, connection: sqlite3.Connection, sequence: int, vectors: VectorView, now: datetime) -> None:
+        self._connection = connection
+        self._now = to_micros(now)
+        self.sequence = sequence
+        self.vectors = vectors
+        self.text = FullTextView(connection)
+
+    def among(self, where: Filter) -> Among:
+        """As `Reading.among`. Namespaces that do not exist yet select nothing."""
+        namespaces = rows.namespace_ids(self._connection, where.namespaces)
+        if not where.narrows():
+            return Among(namespaces, self._now)
+        sql, values = _conditions(where, namespaces)
+        found = self._connection.execute(sql, values).fetchall()
+        return Among(namespaces, self._now, np.array([row[0] for row in found], dtype=np.int64))
+
+    def same_text(self, draft: Draft) -> bool:
+        """As `Reading.same_text`."""
+        found = rows.namespace_ids(self._connection, (draft.namespace,))
+        return bool(found) and heads.same(self._connection, found[0], draft, self._now) is not None
+
+    def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
+        """As `Reading.by_row`."""
+        return rows.notes_by_row(self._connection, wanted)
+
+    def span(self, row: int, passage: int) -> Span:
+        """As `Reading.span`."""
+        found = self._connection.execute(
+            "SELECT start, stop FROM passages WHERE item_id = ? AND n = ?"
+            " AND layout = (SELECT layout FROM encoders WHERE state = 'active' LIMIT 1)",
+            (row, passage),
+        ).fetchone()
+        return Span(*found) if found else Span(0, 0)
+
+    def by_id(self, ids: Sequence[str], namespaces: Sequence[str]) -> dict[str, tuple[int, Note]]:
+        """As `Reading.by_id`."""
+        visible = set(namespaces)
+        found = rows.notes_by_id(self._connection, list(dict.fromkeys(ids)))
+        return {note.id: (row, note) for row, note in found.items() if note.namespace in visible}
+
+    def history(self, note: Note) -> tuple[Note, ...]:
+        """As `Reading.history`."""
+        if note.key is None:
+            return (note,)
+        found = self._connection.execute(
+            "SELECT i.id FROM items i JOIN namespaces n ON n.id = i.namespace_id"
+            " WHERE n.name = ? AND i.type = ? AND i.key = ? ORDER BY i.version",
+            (note.namespace, note.type, note.key),
+        ).fetchall()
+        notes = rows.notes_by_row(self._connection, [row[0] for row in found])
+        return tuple(notes[row[0]] for row in found)
+
+    def preview(self, selection: Selection) -> Forgotten:
+        """What forgetting `selection` would do now."""
+        return forgetting.preview(self._connection, selection, self._now)
+
+    def counts(self, namespaces: Sequence[str]) -> dict[str, Any]:
+        """As `Reading.counts`."""
+        return count(self._connection, rows.namespace_ids(self._connection, namespaces), self._now)
+
+
+def _conditions(where: Filter, namespaces: Sequence[int]) -> tuple[str, list[Any]]:
+    sql = [
+        f"SELECT i.id FROM items i WHERE i.namespace_id IN ({rows.places(namespaces)})",
+        "i.superseded_by IS NULL AND i.forgotten_at IS NULL",
+    ]
+    values: list[Any] = list(namespaces)
+    for tag in where.tags:
+        sql.append("EXISTS (SELECT 1 FROM item_tags t WHERE t.item_id = i.id AND t.tag = ?)")
+        values.append(tag)
+    if where.agents:
+        sql.append(
+            "EXISTS (SELECT 1 FROM savers s JOIN agents a ON a.id = s.agent_id WHERE s.item_id = i.id"
+            f" AND a.name IN ({rows.places(where.agents)}))"
+        )
+        values += where.agents
+    if where.kinds:
+        sql.append(f"i.kind IN ({rows.places(where.kinds)})")
+        values += where.kinds
+    for key, value in sorted(where.metadata.items()):
+        sql.append("EXISTS (SELECT 1 FROM item_metadata m WHERE m.item_id = i.id AND m.key = ? AND m.value = ?)")
+        values += (key, rows.digest(value))
+    if where.since is not None:
+        sql.append("i.effective_at >= ?")
+        values.append(to_micros(where.since))
+    if where.until is not None:
+        sql.append("i.effective_at < ?")
+        values.append(to_micros(where.until))
+    return " AND ".join(sql) + " ORDER BY i.id", values

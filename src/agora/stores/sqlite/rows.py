@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agora.model.note import Note, Saver
+from agora.stores.sqlite.instants import from_micros, maybe
+
+_COLUMNS = (
+    "SELECT i.id, i.public_id, n.name, t.content, t.title, i.kind, i.key, i.version, t.metadata, i.confidence,"
+    " i.created_at, i.updated_at, i.occurred_at, i.expires_at, i.forgotten_at, i.forget_reason,"
+    " before.public_id, after.public_id, i.type FROM items i JOIN namespaces n ON n.id = i.namespace_id"
+    " JOIN texts t ON t.item_id = i.id LEFT JOIN items before ON before.id = i.supersedes LEFT JOIN items after ON after.id = i.superseded_by"
+)
+BLOCK = 400
+"""Parameters per statement, well under the 999 of an SQLite built with its old default."""
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value, so that equal values have equal texts (1 and 1.0 are equal)."""
+    return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: object) -> bytes:
+    """SHA-256 of the canonical JSON text: equal for equal values, and as short for long ones."""
+    return hashlib.sha256(canonical(value).encode()).digest()
+
+
+def blocks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    """`values` in pieces that fit one statement."""
+    return (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
+
+
+def places(values: Sequence[object]) -> str:
+    """As many question marks as there are values."""
+    return ",".join("?" * len(values))
+
+
+def namespace_ids(connection: sqlite3.Connection, names: Sequence[str]) -> tuple[int, ...]:
+    """Row numbers of the namespaces that exist, ascending."""
+    found = connection.execute(
+        f"SELECT id FROM namespaces WHERE name IN ({places(names)}) ORDER BY id",
+        tuple(names),
+    )
+    return tuple(row[0] for row in found)
+
+
+def notes_by_row(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Note]:
+    """The notes of these rows with tags and savers, whatever their state."""
+    return _assemble(connection, "i.id", rows)
+
+
+def notes_by_id(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[int, Note]:
+    """As `notes_by_row`, looked up by public id, keyed by row."""
+    return _assemble(connection, "i.public_id", ids)
+
+
+def _assemble(connection: sqlite3.Connection, column: str, values: Sequence[Any]) -> dict[int, Note]:
+    found: dict[int, Note] = {}
+    for block in blocks(list(values)):
+        items = connection.execute(f"{_COLUMNS} WHERE {column} IN ({places(block)})", tuple(block)).fetchall()
+        rows = [item[0] for item in items]
+        tags, savers = _tags(connection, rows), _savers(connection, rows)
+        for item in items:
+            found[item[0]] = _note(item, tags[item[0]], savers[item[0]])
+    return found
+
+
+def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver]) -> Note:
+    metadata: Mapping[str, Any] = json.loads(item[8])
+    return Note(
+        id=item[1],
+        namespace=item[2],
+        content=item[3],
+        title=item[4],
+        kind=item[5],
+        key=item[6],
+        version=item[7],
+        tags=tuple(tags),
+        metadata=metadata,
+        confidence=item[9],
+        created_at=from_micros(item[10]),
+        updated_at=from_micros(item[11]),
+        occurred_at=maybe(item[12]),
+        expires_at=maybe(item[13]),
+        forgotten_at=maybe(item[14]),
+        forget_reason=item[15],
+        supersedes=item[16],
+        superseded_by=item[17],
+        savers=tuple(savers),
+        type=item[18],
+    )
+
+
+def _tags(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for row, tag in connection.execute(
+        f"SELECT DISTINCT item_id, tag FROM item_tags WHERE item_id IN ({places(rows)}) ORDER BY item_id, tag",
+        tuple(rows),
+    ):
+        found[row].append(tag)
+    return found
+
+
+def _savers(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[Saver]]:
+    found: dict[int, list[Saver]] = defaultdict(list)
+    for row, agent, client, session, origin, at in connection.execute(
+        "SELECT s.item_id, a.name, c.name, s.session, s.origin, s.first_at FROM savers s"
+        " JOIN agents a ON a.id = s.agent_id JOIN clients c ON c.id = s.client_id"
+        f" WHERE s.item_id IN ({places(rows)}) ORDER BY s.item_id, s.n",
+        tuple(rows),
+    ):
+        found[row].append(Saver(agent, client, session, origin, from_micros(at)))
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    # A finite float without a fraction is the same number as the integer.
+    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        return int(value)
+    return value

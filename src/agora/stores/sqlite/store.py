@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from agora.errors import EmbeddingMismatch
+from agora.model.caller import Caller
+from agora.model.deadline import Deadline
+from agora.model.note import Draft, Saved
+from agora.model.profile import Fingerprint
+from agora.model.selection import Forgotten, Restored, Selection
+from agora.ports.clock import Clock
+from agora.ports.records import Embedded
+from agora.stores.sqlite import forgetting, fulltext, journal
+from agora.stores.sqlite.connection import Database
+from agora.stores.sqlite.instants import to_micros
+from agora.stores.sqlite.migrations import LATEST, check_version, migrate
+from agora.stores.sqlite.reading import SqliteReading
+from agora.stores.sqlite.saving import Save
+from agora.stores.sqlite.vectors import ExactIndex, ExactView, Mismatched
+from agora.text.ids import new_id
+
+
+class SqliteStore:
+    """Notes, journal and indexes in one SQLite file; implements `agora.ports.records.Records`."""
+
+    def __init__(
+        self,
+        path: Path,
+        fingerprint: Fingerprint,
+        clock: Clock,
+        *,
+        synchronous: Literal["normal", "full"] = "normal",
+        busy_timeout: float = 10.0,
+        readers: int = 4,
+    ) -> None:
+        """Open the store, making or migrating it as needed.
+
+        Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
+        """
+        self._clock = clock
+        self._fingerprint = fingerprint
+        self._index = ExactIndex(fingerprint.dimension)
+        self._encoder_id: int | None = None
+        self._database = Database(
+            path, self._prepare, synchronous=synchronous, busy_timeout=busy_timeout, readers=readers
+        )
+
+    @property
+    def mismatch(self) -> EmbeddingMismatch | None:
+        """Why vectors cannot be used: the store was built with another profile. None if they can."""
+        return None if self._encoder_id is not None else self._other_profile()
+
+    @contextlib.contextmanager
+    def read(self, deadline: Deadline) -> Iterator[SqliteReading]:
+        """As `Records.read`."""
+        with self._database.read(deadline) as connection:
+            vectors: ExactView | Mismatched
+            if self._encoder_id is None:
+                connection.execute("BEGIN")
+                sequence, vectors = journal.head(connection), Mismatched(self._other_profile())
+            else:
+                sequence, vectors = self._index.view(connection, self._encoder_id)
+            check_version(connection)
+            yield SqliteReading(connection, sequence, vectors, self._clock.now())
+
+    def save(self, draft: Draft, caller: Caller, embedded: Embedded | None, now: datetime, deadline: Deadline) -> Saved:
+        """As `Records.save`."""
+        if self._encoder_id is None or (embedded and embedded.fingerprint != self._fingerprint):
+            raise self._other_profile()
+        micros = to_micros(now)
+        job = Save(
+            draft=draft,
+            caller=caller,
+            public_id=new_id("n", micros // 1000),
+            now=micros,
+            text=fulltext.prepare(draft.title, draft.content, embedded.spans) if embedded else (),
+            embedded=embedded,
+        )
+        return self._database.write(job, deadline)
+
+    def forget(
+        self, selection: Selection, caller: Caller, now: datetime, deadline: Deadline, *, dry_run: bool
+    ) -> Forgotten:
+        """As `Records.forget`: one transaction, all or nothing."""
+        micros = to_micros(now)
+        if dry_run:
+            with self.read(deadline) as reading:
+                return reading.preview(selection)
+        job: Callable[[sqlite3.Connection], Forgotten] = lambda c: forgetting.forget(  # noqa: E731
+            c, selection, caller, micros
+        )
+        return self._database.write(job, deadline)
+
+    def restore(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline) -> Restored:
+        """As `Records.restore`."""
+        micros, visible = to_micros(now), caller.scope.visible()
+        return self._database.write(lambda c: forgetting.restore(c, ids, visible, caller, micros), deadline)
+
+    def details(self) -> dict[str, Any]:
+        """As `Records.details`."""
+        path = self._database.path
+        with self._database.read(Deadline(5)) as connection:
+            connection.execute("BEGIN")
+            head = journal.head(connection)
+            mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+            synchronous = connection.execute("PRAGMA synchronous").fetchone()[0]
+        sizes = {
+            name: file.stat().st_size
+            for name, file in (("database", path), ("wal", path.with_name(path.name + "-wal")))
+            if file.exists()
+        }
+        return {
+            "path": str(path),
+            "schema": LATEST,
+            "sequence": head,
+            "journal_mode": mode,
+            "synchronous": {1: "normal", 2: "full"}.get(synchronous, str(synchronous)),
+            "bytes": sizes,
+            "profile": self._fingerprint.digest()[:12],
+        }
+
+    def close(self) -> None:
+        """As `Records.close`."""
+        self._database.close()
+
+    def _other_profile(self) -> EmbeddingMismatch:
+        return EmbeddingMismatch(
+            f"the store {self._database.path} was built with another embedding model than {self._fingerprint.name!r}",
+            hint="Set embedding.model back, or migrate with"
+            f" `agora reembed --model {self._fingerprint.name}`. Lexical queries work meanwhile.",
+        )
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Bring the schema up to date and find our encoder in the profile, which a store's first opener fixes."""
+        migrate(connection)
+        connection.execute(
+            "INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING",
+            (new_id("s", to_micros(self._clock.now()) // 1000),),
+        )
+        digest = self._fingerprint.digest()
+        found = dict(connection.execute("SELECT digest, id FROM encoders WHERE state = 'active'").fetchall())
+        if not found:
+            found[digest] = connection.execute(
+                "INSERT INTO encoders (digest, name, dimension, fingerprint, layout, state) VALUES (?, ?, ?, ?, 1, 'active')",
+                (
+                    digest,
+                    self._fingerprint.name,
+                    self._fingerprint.dimension,
+                    json.dumps(asdict(self._fingerprint), sort_keys=True),
+                ),
+            ).lastrowid
+        self._encoder_id = found.get(digest)

@@ -1,0 +1,137 @@
+"""What goes out: one queue, one task that writes, and the table of requests without an answer yet."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import SessionMessage
+from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
+from pydantic_core import PydanticSerializationError
+
+from agora.transport.lanes import Era
+from agora.transport.messages import error
+from agora.transport.options import Log
+
+QUEUED_FRAMES = 16
+
+# A subscription is a stream: it never answers by itself, so no end of input waits for it.
+_STREAMS = frozenset({"subscriptions/listen"})
+
+# What the SDK's dispatcher answers to an exception it cannot place, with the exception's text.
+_UNPLACED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that a lane works on."""
+
+    era: Era
+    method: str
+
+
+class Outbound:
+    """Writes each message as one whole frame, in order, and each request's answer once.
+
+    Lanes send `SessionMessage` into `stream`. An answer from a lane whose request is not in flight (any
+    more) is dropped. Bare messages are the connection's own and are written as they are.
+    """
+
+    def __init__(self, write: Callable[[bytes], Awaitable[None]], log: Log) -> None:
+        self._write = write
+        self._log = log
+        self._calls: dict[RequestId, Call] = {}
+        self._changed = anyio.Event()
+        self.peer_gone = False
+        self.stream, self._receive = anyio.create_memory_object_stream[
+            SessionMessage | JSONRPCResponse | JSONRPCError
+        ](QUEUED_FRAMES)
+
+    def begin(self, request_id: RequestId, call: Call) -> bool:
+        """Note a request; False if its id is still in flight."""
+        if request_id in self._calls:
+            return False
+        self._calls[request_id] = call
+        return True
+
+    def settle(self, request_id: RequestId) -> Call | None:
+        """Forget a request: it was answered, or will never be."""
+        call = self._calls.pop(request_id, None)
+        self._changed.set()
+        self._changed = anyio.Event()
+        return call
+
+    def cancellable(self, request_id: RequestId) -> Call | None:
+        """The one request in flight that the SDK would cancel for `request_id`.
+
+        The SDK takes "7" and 7 for one id here. With both in flight it would end the wrong one: then None.
+        """
+        alias = coerce_request_id(request_id)
+        found = [call for known, call in self._calls.items() if coerce_request_id(known) == alias]
+        return found[0] if len(found) == 1 else None
+
+    def of(self, era: Era) -> list[RequestId]:
+        """The ids in flight on the lane of `era`."""
+        return [request_id for request_id, call in self._calls.items() if call.era is era]
+
+    async def room(self, limit: int) -> None:
+        """Return when fewer than `limit` requests are in flight."""
+        while len(self._calls) >= limit:
+            await self._changed.wait()
+
+    async def drained(self) -> None:
+        """Return when every request but streams has its answer written, or the peer is gone."""
+        while not self.peer_gone and any(call.method not in _STREAMS for call in self._calls.values()):
+            await self._changed.wait()
+
+    async def run(self) -> None:
+        """Write until `stream` is closed by all who send, or nobody reads any more."""
+        with self._receive:
+            async for item in self._receive:
+                message, settled = self._prepare(item)
+                frame = None if message is None else self._encode(message)
+                if frame is not None:
+                    try:
+                        await self._write(frame)
+                    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        self._log.debug("the client reads no more")
+                        self.peer_gone = True
+                        break
+                if settled is not None:
+                    self.settle(settled)
+        self._changed.set()
+
+    def _prepare(
+        self, item: SessionMessage | JSONRPCResponse | JSONRPCError
+    ) -> tuple[JSONRPCMessage | None, RequestId | None]:
+        """The message to write, if any, and the id that it settles."""
+        if not isinstance(item, SessionMessage):
+            return item, None
+        message = item.message
+        if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
+            return message, None
+        if message.id not in self._calls:
+            self._log.debug("dropped an answer that nobody waits for")
+            return None, None
+        if isinstance(message, JSONRPCError) and message.error.code == _UNPLACED:
+            return error(message.id, INTERNAL_ERROR, "Internal error"), message.id
+        return message, message.id
+
+    def _encode(self, message: JSONRPCMessage) -> bytes | None:
+        """The frame, or an internal error in its place, or None if nothing waits for it."""
+        try:
+            return _dump(message)
+        except (PydanticSerializationError, ValueError) as problem:
+            # Text that is not Unicode in a result, for one. Nothing that a client cannot read may leave.
+            self._log.warning("a message could not be written as JSON: %s", type(problem).__name__)
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            return _dump(error(message.id, INTERNAL_ERROR, "Internal error"))
+        return None
+
+
+def _dump(message: Any) -> bytes:  # noqa: ANN401 - one of the SDK's four models
+    text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
+    return text.encode("utf-8") + b"\n"

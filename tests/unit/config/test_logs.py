@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+START = """
+import logging, sys, warnings
+from pathlib import Path
+from agora.config.logs import configure_logging, get_logger
+from agora.config.settings import LogSettings, Settings
+log = get_logger("agora.early")
+def start(home, **log):
+    configure_logging(Settings(home=Path(home), log=LogSettings(**log)))
+"""
+
+
+def run(code: str, home: Path, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `code` in a process of its own: logging is the state of a whole process."""
+    program = f"{START}\nHOME = {str(home)!r}\n{textwrap.dedent(code)}"
+    return subprocess.run(
+        [sys.executable, "-W", "default", "-c", program],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:backslashreplace", **(env or {})},
+    )
+
+
+def records(home: Path) -> list[dict[str, Any]]:
+    """Every record in every log file of `home`."""
+    files = sorted((home / "logs").glob("agora-*.log*"))
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_record_goes_to_stderr_for_people_and_to_the_file_as_json(tmp_path: Path) -> None:
+    done = run("start(HOME); log.info('note saved', id='n_1', took=0.5)", tmp_path)
+    assert done.stdout == ""
+    assert "note saved" in done.stderr
+    assert "id='n_1'" in done.stderr
+    assert "\x1b" not in done.stderr
+    [record] = records(tmp_path)
+    assert record.pop("timestamp").endswith("Z")
+    assert record == {
+        "event": "note saved",
+        "id": "n_1",
+        "took": 0.5,
+        "level": "info",
+        "logger": "agora.early",
+    }
+
+
+def test_nothing_goes_to_stdout_before_logging_is_configured(tmp_path: Path) -> None:
+    done = run("log.info('early'); log.error('early too'); log.debug('x')", tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert "early too" in done.stderr
+    assert not (tmp_path / "logs").exists()
+
+
+def test_warnings_and_records_of_other_libraries_go_the_same_way(tmp_path: Path) -> None:
+    code = """
+    start(HOME)
+    warnings.warn("old habit", DeprecationWarning)
+    logging.getLogger("some.library").warning("careful with %s", "this")
+    logging.getLogger("some.library").info("chatter")
+    """
+    done = run(code, tmp_path)
+    assert done.stdout == ""
+    assert "old habit" in done.stderr
+    assert "careful with this" in done.stderr
+    by_logger = {record["logger"]: record for record in records(tmp_path)}
+    assert by_logger["some.library"]["event"] == "careful with this"
+    assert by_logger["py.warnings"]["level"] == "warning"
+    assert "chatter" not in done.stderr
+
+
+def test_the_level_decides_what_of_agora_is_written(tmp_path: Path) -> None:
+    code = """
+    start(HOME, level=LEVEL)
+    for level in ("debug", "info", "warning", "error"):
+        getattr(log, level)(f"a {level}")
+    logging.getLogger("some.library").debug("chatter")
+    """
+    for level, expected in (("debug", 4), ("info", 3), ("warning", 2), ("error", 1)):
+        home = tmp_path / level
+        run(f"LEVEL = {level!r}\n{textwrap.dedent(code)}", home)
+        assert len(records(home)) == expected
+
+
+def test_an_exception_is_logged_with_its_traceback_but_without_local_variables(tmp_path: Path) -> None:
+    code = """
+    start(HOME)
+    def save(content):
+        raise RuntimeError("disk is gone")
+    try:
+        save("a private " + "thought")
+    except RuntimeError:
+        log.exception("save failed")
+    """
+    done = run(code, tmp_path)
+    assert "RuntimeError: disk is gone" in done.stderr
+    [record] = records(tmp_path)
+    assert record["exception"].endswith("RuntimeError: disk is gone")
+    assert "private thought" not in done.stderr
+    assert "private thought" not in json.dumps(record)
+
+
+def test_texts_of_every_script_and_lone_surrogates_are_written(tmp_path: Path) -> None:
+    done = run("start(HOME); log.info('odd', text='数据库 ошибка', half='\\ud800')", tmp_path)
+    assert "Logging error" not in done.stderr
+    [record] = records(tmp_path)
+    assert (record["text"], record["half"]) == ("数据库 ошибка", "\ud800")
+
+
+def test_escape_sequences_and_line_ends_of_a_client_do_nothing_on_the_terminal(tmp_path: Path) -> None:
+    done = run(r"start(HOME); log.info('connected', client='\x1b[2Jevil\nINFO forged')", tmp_path)
+    assert "\x1b" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_no_file_is_made_before_the_first_record_or_when_the_setting_says_so(tmp_path: Path) -> None:
+    run("start(HOME)", tmp_path / "quiet")
+    assert list((tmp_path / "quiet" / "logs").iterdir()) == []
+    run("start(HOME, file=False); log.error('x')", tmp_path / "off")
+    assert not (tmp_path / "off").exists()
+
+
+def test_a_process_puts_full_files_aside_and_keeps_a_few(tmp_path: Path) -> None:
+    run("start(HOME, max_bytes=10_000, backups=2)\nfor n in range(2000): log.info('filler', n=n)", tmp_path)
+    sizes = [path.stat().st_size for path in (tmp_path / "logs").iterdir()]
+    assert len(sizes) == 3
+    assert all(size <= 10_000 for size in sizes)
+    assert records(tmp_path)[-1]["event"] == "filler"
+
+
+def test_processes_write_files_of_their_own_and_lose_nothing(tmp_path: Path) -> None:
+    code = f"{START}\nstart({str(tmp_path)!r})\nfor n in range(200): log.info('mine', n=n)"
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        for _ in range(3)
+    ]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert len(list((tmp_path / "logs").iterdir())) == 3
+    assert sorted(record["n"] for record in records(tmp_path)) == sorted(list(range(200)) * 3)
+
+
+def test_old_files_are_deleted_when_a_process_starts(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for number in range(50):
+        path = logs / f"agora-20200101T000000Z-{number}.log"
+        path.write_text("{}\n", encoding="utf-8")
+        os.utime(path, (1_000_000 + number, 1_000_000 + number))
+    big = logs / "agora-20210101T000000Z-1.log.1"
+    big.write_bytes(b"x" * 200_000)
+    other = logs / "mine.txt"
+    other.write_text("stays", encoding="utf-8")
+    run("start(HOME, max_bytes=100_000, backups=1)", tmp_path)
+    left = sorted(path.name for path in logs.iterdir())
+    assert len(left) == 41
+    assert {other.name, big.name, "agora-20200101T000000Z-49.log"} <= set(left)
+    run("start(HOME, max_bytes=10_000, backups=1)", tmp_path)
+    assert [path.name for path in logs.iterdir()] == [other.name]
+
+
+def test_configuring_twice_writes_each_record_once(tmp_path: Path) -> None:
+    done = run("start(HOME); start(HOME, level='error'); log.info('no'); log.error('once')", tmp_path)
+    assert done.stderr.count("once") == 1
+    assert [record["event"] for record in records(tmp_path)] == ["once"]
+
+
+def test_a_log_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    code = """
+    from agora.errors import ConfigError
+    try:
+        start(HOME)
+    except ConfigError as error:
+        print(error.message, error.hint)
+    """
+    done = run(code, tmp_path / "file")
+    assert "cannot be made" in done.stdout
+    assert "AGORA_HOME" in done.stdout
+
+
+def test_a_program_without_stderr_still_writes_its_file(tmp_path: Path) -> None:
+    run("sys.stderr = None; start(HOME); log.info('silent')", tmp_path)
+    assert [record["event"] for record in records(tmp_path)] == ["silent"]
