@@ -49,9 +49,7 @@ def main(arguments: list[str]) -> int:
     command, *rest = arguments
     if command not in GROUPS:
         near = difflib.get_close_matches(command, GROUPS, 1)
-        print(
-            f"Unknown command {command!r}." + (f" Did you mean {near[0]}?" if near else ""), file=sys.stderr
-        )
+        print(f"Unknown command {command!r}." + (f" Did you mean {near[0]}?" if near else ""), file=sys.stderr)
         print(USAGE, file=sys.stderr)
         return 2
     set_up(GROUPS[command])
@@ -152,9 +150,7 @@ def quietly(command: list[str], failure: str) -> None:
     """Run `command`; show its output only if it fails, and then end this program."""
     # A personal pip setting for user installs makes pip refuse every virtual environment.
     env = {**os.environ, "PIP_USER": "0"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
         sys.stderr.write(done.stdout.decode(errors="replace"))
         sys.exit(f"{failure} What went wrong is above.")

@@ -96,11 +96,7 @@ def _made_from(tree: ast.AST, names: set[str]) -> set[str]:
 
 
 def _names_agora(node: ast.AST | None) -> bool:
-    return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and f"{node.value}.".startswith("agora.")
-    )
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and f"{node.value}.".startswith("agora.")
 
 
 def _root(node: ast.AST | None) -> str | None:
@@ -117,9 +113,7 @@ def _root(node: ast.AST | None) -> str | None:
 def main(arguments: list[str]) -> int:
     """1 if a test breaks a rule, else 0; each finding is one line `path:line: message`."""
     places = [Path(argument) for argument in arguments] or [Path(__file__).resolve().parent.parent / "tests"]
-    files = [
-        file for place in places for file in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
-    ]
+    files = [file for place in places for file in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]
     found = [(file, finding) for file in files for finding in findings(file.read_text(encoding="utf-8"))]
     for file, finding in found:
         print(f"{file}:{finding.line}: {finding.message}")

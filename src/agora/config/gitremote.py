@@ -70,7 +70,7 @@ def name_in_url(url: str) -> str | None:
 
 
 _URL = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:[^/@]*@)*(?P<host>\[[^\]/]*\]|[^/:]*)(?::\d*)?/(?P<path>.*)"
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:[^/@]*@)*+(?P<host>\[[^\]/]*\]|[^/:]*)(?::\d*)?/(?P<path>.*)"
 )
 # One letter before the colon is a Windows drive, a slash makes it a path, a second colon a helper program.
 _SCP = re.compile(r"(?:[^/@:]+@)?(?P<host>\[[^\]/]*\]|[^/:@]{2,}):(?P<path>(?!//|:).*)")

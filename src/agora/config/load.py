@@ -41,10 +41,7 @@ class Loaded:
 
     def rows(self) -> list[Row]:
         """Every setting in the order of the documentation."""
-        return [
-            Row(key, plain(value_of(self.settings, key)), self.sources[key], text)
-            for key, _, _, text in SETTINGS
-        ]
+        return [Row(key, plain(value_of(self.settings, key)), self.sources[key], text) for key, _, _, text in SETTINGS]
 
 
 def load_settings(cli: Mapping[str, Any] = _NONE, env: Mapping[str, str] | None = None) -> Loaded:
@@ -81,9 +78,7 @@ def _absolute(path: str | Path, base: Path) -> Path:
     try:
         return Path(os.path.abspath(base / Path(path).expanduser()))  # noqa: PTH100 - as above
     except RuntimeError as error:
-        raise ConfigError(
-            f"{path}: the home folder in it is not known", hint="Give the whole path."
-        ) from error
+        raise ConfigError(f"{path}: the home folder in it is not known", hint="Give the whole path.") from error
 
 
 def _validated(found: Mapping[str, Found]) -> Settings:

@@ -140,9 +140,7 @@ def _to_file(folder: Path, settings: LogSettings) -> logging.Handler:
     )
     handler.name = f"{_OURS}file"
     handler.setFormatter(
-        _formatter(
-            structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)
-        )
+        _formatter(structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False))
     )
     return handler
 

@@ -71,9 +71,7 @@ def _check(folder: Path) -> None:
     try:
         os.fsencode(folder)
     except UnicodeEncodeError as error:
-        raise InvalidInput(
-            "folder", "has half of a character, which no path can have", str(folder)
-        ) from error
+        raise InvalidInput("folder", "has half of a character, which no path can have", str(folder)) from error
 
 
 def _by_remote(repository: Repository) -> tuple[str, str] | None:
@@ -101,7 +99,7 @@ def _path_key(path: Path) -> bytes:
 
 
 def _folded(text: str) -> str:
-    # Decomposed before folding: otherwise a few Greek letters would fold again the second time.
+    # Decomposed before folding: otherwise some Greek letters would fold one way in NFC and another in NFD.
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
 
 

@@ -81,14 +81,10 @@ class LimitSettings(Section):
     """What one call may ask for."""
 
     content_bytes: Whole = Field(
-        default=1_000_000, ge=1_000, le=100_000_000, description="Longest text of a note, in bytes of UTF-8."
+        default=262_144, ge=1_000, le=100_000_000, description="Longest text of a note, in bytes of UTF-8."
     )
-    query_chars: Whole = Field(
-        default=100_000, ge=100, le=10_000_000, description="Longest query, in characters."
-    )
-    call_seconds: Seconds = Field(
-        default=60.0, le=3_600, description="Seconds after which a call is stopped."
-    )
+    query_chars: Whole = Field(default=10_000, ge=100, le=10_000_000, description="Longest query, in characters.")
+    call_seconds: Seconds = Field(default=60.0, le=3_600, description="Seconds after which a call is stopped.")
     line_bytes: Whole = Field(
         default=16 * 1024 * 1024,
         ge=65_536,
@@ -114,7 +110,7 @@ class ServerSettings(Section):
     """`agora serve`."""
 
     drain: Seconds = Field(
-        default=1.5, le=60, description="Seconds that running calls get to finish when the server ends."
+        default=1.0, le=60, description="Seconds that running calls get to finish when the server ends."
     )
 
 
@@ -183,9 +179,7 @@ def _written(value: object) -> str:
 SETTINGS: tuple[Setting, ...] = tuple(_walk(Settings))
 """Every setting, in the order of the documentation."""
 
-SECTIONS: frozenset[str] = frozenset(
-    setting.key.partition(".")[0] for setting in SETTINGS if "." in setting.key
-)
+SECTIONS: frozenset[str] = frozenset(setting.key.partition(".")[0] for setting in SETTINGS if "." in setting.key)
 """Names of the tables in `agora.toml`."""
 
 

@@ -17,6 +17,8 @@ CONFIG_VARIABLE = "AGORA_CONFIG"
 """Names the configuration file; it is no setting, since no file could hold it."""
 
 _PREFIX = "AGORA_"
+# Options whose name is shorter than the setting's.
+_OPTIONS = {"namespace.default": "--namespace"}
 _ALL = "Run `agora config` to see every setting."
 
 
@@ -43,7 +45,7 @@ def from_options(options: Mapping[str, Any]) -> dict[str, Found]:
         if key not in KEYS:
             raise UnknownKey(f"unknown setting {key!r}", hint=did_you_mean(key, KEYS, otherwise=_ALL))
         if value is not None:
-            option = "--" + key.replace(".", "-").replace("_", "-")
+            option = _OPTIONS.get(key, "--" + key.replace(".", "-").replace("_", "-"))
             found[key] = Found(value, option, option, value)
     return found
 

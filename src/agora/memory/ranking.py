@@ -55,6 +55,7 @@ class Ranked:
     score: float
     cosine: float
     coverage: float
+    bm25: float
     passage: int
     words: tuple[str, ...]
 
@@ -81,6 +82,7 @@ def rank(reading: Reading, among: Among, mode: Mode, vector: Vector | None, grou
                 weights.score(cosine, coverage),
                 cosine,
                 coverage,
+                float(matches.bm25[place]) if matches else 0.0,
                 int(cosines.passages[place]),
                 matches.words[place] if matches else (),
             )

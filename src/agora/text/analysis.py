@@ -76,7 +76,8 @@ def analyse_query(text: str, max_groups: int = 64) -> tuple[Group, ...]:
     kept: dict[str, tuple[int, Group]] = {}
     spare: dict[str, tuple[int, Group]] = {}
     place = 0
-    for token in tokens(visible(text[:QUERY_CHARACTERS])):
+    # Cut twice: NFKC makes up to 18 characters of one.
+    for token in tokens(visible(text[:QUERY_CHARACTERS])[:QUERY_CHARACTERS]):
         read = _query_groups if len(token) <= LONGEST else _query_groups.__wrapped__
         for group in read(token):
             place += 1
@@ -109,6 +110,7 @@ def _query_groups(token: str) -> tuple[Group, ...]:
     )
 
 
+@lru_cache(maxsize=8192)
 def _forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     """The terms of one folded word, most exact first: itself, without accents, its stems."""
     found = (

@@ -29,6 +29,13 @@ _MOST_GLUED = 4
 """Parts that are also written together: `e-mail` is `email`, but a path is never one word."""
 
 
+_LONGEST_NAMED = 1000
+"""Characters of an identifier whose inner names are worth finding; a longer one is data."""
+
+_MOST_NUMBERS = 8
+"""Numbers of a version that can be named short; without a bound a long list of dots would grow by its square."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identifier:
     """A token taken apart, everything folded.
@@ -56,7 +63,7 @@ def take_apart(token: str) -> Identifier:
 def _joined(token: str) -> Identifier:
     found = _read(token)
     inner: list[str] = []
-    if len(found.parts) > 1:
+    if len(found.parts) > 1 and len(token) <= _LONGEST_NAMED:
         segments = [segment for segment in _SEGMENTS.split(token) if segment]
         name, dot, _ = segments[-1].rpartition(".")
         inner += segments if len(segments) > 1 else []
@@ -72,9 +79,7 @@ def _names(token: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _read(token: str) -> Identifier:
-    pieces = [
-        _piece(str(found.lastgroup), str(found[str(found.lastgroup)])) for found in _PIECE.finditer(token)
-    ]
+    pieces = [_piece(str(found.lastgroup), str(found[str(found.lastgroup)])) for found in _PIECE.finditer(token)]
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:
@@ -98,7 +103,7 @@ def _piece(form: str, text: str) -> Identifier:
     # Asked for 1.2, a text about v1.2.3 is found; asked for 2024, one of 2024-05-01. Never the other way.
     bare = whole.removeprefix("v")
     plain = bare.split("_")
-    starts = ["_".join(plain[:count]) for count in range(2, len(plain))]
+    starts = ["_".join(plain[:count]) for count in range(2, min(len(plain), _MOST_NUMBERS))]
     if len(plain[0]) == 4:
         starts.append(plain[0])
     return Identifier(tuple(dict.fromkeys((whole, bare))), (word,), tuple(starts))

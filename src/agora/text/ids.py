@@ -49,12 +49,10 @@ class _Sequence:
         process = os.getpid()
         with self._lock:
             owner, last_ms, last = self._last
-            # A forked child inherits the last number and must not continue it: its parent does.
-            if (owner, last_ms) == (process, at_ms):
-                value = last + 1
-            else:
-                # The top bit stays free: counting on from here cannot overflow.
-                value = int.from_bytes(random(10), "big") >> 1
+            # A forked child inherits the last number and must not go on from it: its parent does. The top bit
+            # of a new number stays free, so that counting on from there cannot overflow.
+            follows = (owner, last_ms) == (process, at_ms)
+            value = last + 1 if follows else int.from_bytes(random(10), "big") >> 1
             self._last = (process, at_ms, value)
         return value
 

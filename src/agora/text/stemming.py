@@ -35,7 +35,7 @@ _ALGORITHMS: Final = {
     "ta": "tamil",
 }
 
-_SHORTEST, _LONGEST = 3, 32
+_SHORTEST, _LONGEST = 3, 28
 """Letters of a word that has a stem: shorter ones have no endings, longer ones are not words."""
 
 
@@ -54,7 +54,7 @@ def stems(word: str, latin: tuple[str, ...] = LATIN) -> tuple[str, ...]:
     return tuple(f"{stem}_" if stem in STOP_WORDS else stem for stem in found if stem and stem != word)
 
 
-@lru_cache(maxsize=32768)
+@lru_cache(maxsize=8192)
 def _stem(word: str, language: str) -> str:
     found: dict[str, _Stemmer] = _own.__dict__
     if language not in found:

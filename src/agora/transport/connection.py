@@ -147,14 +147,12 @@ class _Connection:
             raise
 
     async def _notification(self, notification: JSONRPCNotification) -> None:
+        # Without a handshake none goes to the legacy lane: the SDK would take `initialized` for a whole one.
         era: Era | None = Era.LEGACY if self._handshake_seen else Era.MODERN
         if notification.method == "notifications/cancelled":
             request_id = as_request_id((notification.params or {}).get("requestId"))
             call = None if request_id is None else self._out.cancellable(request_id)
             era = None if call is None else call.era
-        elif notification.method == "notifications/initialized" and not self._handshake_seen:
-            # The SDK would take it for a finished handshake.
-            era = None
         elif has_envelope(notification.params):
             era = Era.MODERN
         lane = None if era is None else self._lanes.get(era)
@@ -181,8 +179,7 @@ class _Connection:
         return error(
             request.id,
             INVALID_PARAMS,
-            "Invalid params: params._meta lacks io.modelcontextprotocol/protocolVersion, "
-            "and no initialize came before",
+            "Invalid params: params._meta lacks io.modelcontextprotocol/protocolVersion, and no initialize came before",
         )
 
     def _refuse_text(self, message: NotText) -> JSONRPCResponse:

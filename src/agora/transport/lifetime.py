@@ -20,6 +20,9 @@ PARENT_CHECK_SECONDS = 1.0
 UNWIND_SECONDS = 0.2
 EXIT_SECONDS = 0.35
 
+# How long the last words may take to be written.
+SAY_SECONDS = 0.03
+
 
 class Ending:
     """The end of the process, begun once and bounded in time whatever the event loop still waits for.
@@ -63,16 +66,25 @@ class Ending:
     def _watch(self) -> None:
         reason = self._reasons.get()
         deadline = time.monotonic() + self._drain + EXIT_SECONDS
-        self._log.debug("ending: %s", reason)
         threading.Thread(target=self._stop, name="agora-stop", daemon=True).start()
+        self._say(self._log.debug, "ending: %s", reason)
         self._stopped.wait(deadline - time.monotonic())
         if self._served.is_set():
             time.sleep(max(0.0, deadline - time.monotonic()))
-        stuck = [t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
-        self._log.warning("ended hard; still running: %s", ", ".join(stuck) or "the event loop")
-        if sys.stderr is not None:
-            sys.stderr.flush()
-        os._exit(self._status())
+        try:
+            stuck = [t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
+            words = ", ".join(stuck) or "the event loop"
+            self._say(self._log.warning, "ended hard; still running: %s", words).join(SAY_SECONDS)
+        finally:
+            # An interpreter that is half gone starts no thread any more. That must not be the way out.
+            os._exit(self._status())
+
+    @staticmethod
+    def _say(write: Callable[[str, str], object], event: str, detail: str) -> threading.Thread:
+        """Log without waiting: a client that never reads stderr blocks whoever writes to it, with the lock."""
+        speaker = threading.Thread(target=write, args=[event, detail], name="agora-log", daemon=True)
+        speaker.start()
+        return speaker
 
     def _stop(self) -> None:
         self._served.wait(self._drain + UNWIND_SECONDS)
@@ -81,7 +93,7 @@ class Ending:
                 self._on_stop()
             self._failed = False
         except Exception as problem:  # noqa: BLE001 - the outermost frame of a thread; the status tells
-            self._log.warning("stopping failed: %s", problem)
+            self._say(self._log.warning, "stopping failed: %s", str(problem)).join(SAY_SECONDS)
         finally:
             self._stopped.set()
 
@@ -103,13 +115,13 @@ def on_signals(stop: Callable[[str], None]) -> None:
             signal.signal(number, handle)
 
 
-def on_parent_death(stop: Callable[[str], None]) -> None:
-    """Call `stop` from a thread within about a second of the death of the process that started this one.
+def on_parent_death(parent: int, stop: Callable[[str], None]) -> None:
+    """Call `stop` from a thread within about a second of the death of `parent`, which started this process.
 
     The end of input does not tell it when another process holds the pipe. Linux's parent-death signal would
     follow the *thread* that started us, which in a client with a thread pool ends at any time.
     """
-    alive = _parent_probe()
+    alive = _parent_probe(parent)
 
     def watch() -> None:
         while alive():
@@ -124,18 +136,17 @@ if sys.platform == "win32":
 
     _SYNCHRONIZE, _STILL_RUNNING = 0x00100000, 0x102
 
-    def _parent_probe() -> Callable[[], bool]:
+    def _parent_probe(parent: int) -> Callable[[], bool]:
         # `getppid` never changes here. An open handle also keeps the number from being given away.
         kernel = ctypes.windll.kernel32
         kernel.OpenProcess.restype = ctypes.c_void_p
-        handle: int | None = kernel.OpenProcess(_SYNCHRONIZE, 0, os.getppid())
+        handle: int | None = kernel.OpenProcess(_SYNCHRONIZE, 0, parent)
         if handle is None:
             return lambda: True
         wait, waited_for = kernel.WaitForSingleObject, ctypes.c_void_p(handle)
         return lambda: bool(wait(waited_for, 0) == _STILL_RUNNING)
 else:
 
-    def _parent_probe() -> Callable[[], bool]:
-        """A call that tells whether the process that started this one still runs."""
-        parent = os.getppid()
+    def _parent_probe(parent: int) -> Callable[[], bool]:
+        """A call that tells whether `parent` still runs."""
         return lambda: os.getppid() == parent

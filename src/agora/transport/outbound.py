@@ -46,9 +46,9 @@ class Outbound:
         self._calls: dict[RequestId, Call] = {}
         self._changed = anyio.Event()
         self.peer_gone = False
-        self.stream, self._receive = anyio.create_memory_object_stream[
-            SessionMessage | JSONRPCResponse | JSONRPCError
-        ](QUEUED_FRAMES)
+        self.stream, self._receive = anyio.create_memory_object_stream[SessionMessage | JSONRPCResponse | JSONRPCError](
+            QUEUED_FRAMES
+        )
 
     def begin(self, request_id: RequestId, call: Call) -> bool:
         """Note a request; False if its id is still in flight."""

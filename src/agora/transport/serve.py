@@ -75,7 +75,7 @@ def run_stdio(
                 raise
 
         on_signals(end)
-        on_parent_death(end)
+        on_parent_death(streams.parent, end)
         frames = PipeFrames(streams.write_fd)
         with starting:
             made = make_server()

@@ -21,14 +21,18 @@ from agora.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class StdioStreams:
-    """The private descriptors of the protocol's two pipes. They stay open for the life of the process.
+    """The private descriptors of the protocol's two pipes, and who is at the other end.
 
-    A thread may still be blocked on one when the connection is over, so a closed number must never be
-    given to another file.
+    They stay open for the life of the process: a thread may still be blocked on one when the connection is
+    over, and its number must not be given to another file.
+
+    `parent` is the process that started this one. It is noted here, at the first moment there is, because
+    one that dies before it is noted cannot be missed.
     """
 
     read_fd: int
     write_fd: int
+    parent: int
 
 
 _claimed: StdioStreams | None = None
@@ -55,22 +59,28 @@ def _claim() -> StdioStreams:
     _require_open(sys.stdin, "input")
     _require_open(sys.stdout, "output")
     try:
-        streams = StdioStreams(_private(0), _private(1))
+        streams = StdioStreams(_private(0), _private(1), os.getppid())
     except OSError as problem:
         raise ConfigError(
             f"standard input or output cannot be used: {problem.strerror}",
             hint="Let an MCP client start this command, with pipes for standard input and output.",
         ) from problem
+    _open_stderr()
     _divert(0, os.open(os.devnull, os.O_RDONLY))
-    try:
-        stderr = os.dup(2)
-    except OSError:
-        stderr = os.open(os.devnull, os.O_WRONLY)
-    _divert(1, stderr)
-    if sys.stdout is not None:
-        sys.stdout.flush()
+    _divert(1, os.dup(2))
+    sys.stdout.flush()
     sys.stdout = sys.stderr
     return streams
+
+
+def _open_stderr() -> None:
+    """See that fd 2 is open: the next file to be opened would get its number, and everybody's complaints."""
+    if sys.stderr is None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        if nowhere != 2:
+            os.dup2(nowhere, 2)
+            os.close(nowhere)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def _require_open(stream: TextIO | None, name: str) -> None:

@@ -31,7 +31,7 @@ from agora.transport.options import ConnectionOptions
 from agora.transport.serve import run_stdio
 from agora.transport.stdio import claim_stdio
 
-TOOLS = ("echo", "slow", "noisy", "stuck", "broken", "not_json", "roots")
+TOOLS = ("echo", "slow", "noisy", "stuck", "complain", "broken", "not_json", "roots")
 
 
 async def list_tools(_ctx: object, _params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -47,6 +47,8 @@ async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParam
             make_noise()
         case "stuck":
             await anyio.to_thread.run_sync(time.sleep, 60)
+        case "complain":
+            sys.stderr.write("x" * 1_000_000)
         case "broken":
             message = "secret words of an exception"
             raise RuntimeError(message)
@@ -88,35 +90,39 @@ def say_ready() -> None:
     sys.stderr.write("ready\n")
 
 
+def stop_as_told(given: dict[str, str]) -> None:
+    if "stop_fails" in given:
+        raise OSError(given["stop_fails"])
+    if "stop_file" in given:
+        Path(given["stop_file"]).write_text("stopped", encoding="utf-8")
+    time.sleep(float(given.get("stop_seconds", 0)))
+
+
+async def make_as_told(given: dict[str, str]) -> Server[Any]:
+    if "start_seconds" in given:
+        sys.stderr.write("starting\n")
+        await asyncio.sleep(float(given["start_seconds"]))
+    if "fail" in given:
+        raise ValueError(given["fail"])
+    return make_server()
+
+
 def main() -> int:
     given = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    if given.get("log"):
+    if "log" in given:
         logging.basicConfig(level=given["log"], stream=sys.stderr)
-    sys.stdout.write("printed before the streams were claimed")
+    if sys.stdout is not None:
+        sys.stdout.write("printed before the streams were claimed")
     if "non_blocking" in given:
         os.set_blocking(0, False)
         os.set_blocking(1, False)
     claim_stdio()
-
-    async def make() -> Server[Any]:
-        if "start_seconds" in given:
-            sys.stderr.write("starting\n")
-            await asyncio.sleep(float(given["start_seconds"]))
-        if "fail" in given:
-            raise ValueError(given["fail"])
-        return make_server()
-
-    def on_stop() -> None:
-        if "stop_file" in given:
-            Path(given["stop_file"]).write_text("stopped", encoding="utf-8")
-        time.sleep(float(given.get("stop_seconds", 0)))
-
     if "thread" in given:
         threading.Thread(target=time.sleep, args=[60]).start()
     return run_stdio(
-        make,
+        lambda: make_as_told(given),
         on_ready=say_ready,
-        on_stop=on_stop,
+        on_stop=lambda: stop_as_told(given),
         options=ConnectionOptions(
             drain_seconds=float(given.get("drain_seconds", 1.5)),
             max_in_flight=int(given.get("max_in_flight", 256)),

@@ -33,6 +33,7 @@ from agora.config.gitremote import enclosing_repository, name_in_url
         ("https://host.example/owner/repo.git?x=1#frag", "owner/repo"),
         ("https://gist.github.com/0123abc.git", "gist.github.com/0123abc"),
         ("git@host.example:repo.git", "host.example/repo"),
+        ("https://me:p@ss@host.example/repo.git", "host.example/repo"),
         ("gh:owner/repo", "owner/repo"),
         ("  https://github.com/owner/repo.git  ", "owner/repo"),
     ],

@@ -146,9 +146,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(tmp_path: Path) -> N
 
 
 def test_variables_in_text_values_are_replaced(tmp_path: Path) -> None:
-    write(
-        tmp_path, 'agent = "${WHO}-${WHERE}"\n[store]\nreaders = "${N}"\n[embedding]\nmodel = "$${WHO} $5"\n'
-    )
+    write(tmp_path, 'agent = "${WHO}-${WHERE}"\n[store]\nreaders = "${N}"\n[embedding]\nmodel = "$${WHO} $5"\n')
     loaded = load(tmp_path, WHO="scout", WHERE="lab", N="9")
     assert loaded.settings.agent == "scout-lab"
     assert loaded.settings.store.readers == 9
@@ -215,9 +213,7 @@ def test_a_table_given_as_a_value_is_refused(tmp_path: Path) -> None:
         ("server.drain", "-1"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_with_its_place_and_key(
-    tmp_path: Path, key: str, value: str
-) -> None:
+def test_a_value_that_cannot_be_is_refused_with_its_place_and_key(tmp_path: Path, key: str, value: str) -> None:
     file = write(tmp_path, f"# first line\n{key} = {value}\n", "other.toml")
     error = refusal(tmp_path / "home", AGORA_CONFIG=str(file))
     assert error.message.startswith(f"{file}:2: {key} cannot be ")
@@ -234,6 +230,10 @@ def test_all_wrong_values_are_reported_at_once(tmp_path: Path) -> None:
     assert "AGORA_STORE_READERS: store.readers cannot be '99'" in error.message
     assert "AGORA_LOG_LEVEL: log.level cannot be 'loud'" in error.message
     assert "--log-backups: log.backups cannot be -1" in error.message
+
+
+def test_a_wrong_option_is_named_as_it_is_typed(tmp_path: Path) -> None:
+    assert refusal(tmp_path, {"namespace.default": "a b"}).message.startswith("--namespace: namespace.default cannot")
 
 
 def test_words_of_a_choice_may_be_written_in_any_case(tmp_path: Path) -> None:

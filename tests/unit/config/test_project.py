@@ -20,9 +20,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 def git(folder: Path, *arguments: str) -> None:
     env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"]
-    subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, env=env, check=True, capture_output=True, timeout=60
-    )
+    subprocess.run(["git", *identity, *arguments], cwd=folder, env=env, check=True, capture_output=True, timeout=60)
 
 
 def repository(folder: Path, remote: str | None = None) -> Path:
@@ -251,6 +249,12 @@ def test_a_name_that_cannot_be_used_is_refused_with_the_reason(name: str, reason
     assert caught.value.param == "namespace"
     assert reason in caught.value.reason
     assert len(str(caught.value.details())) < 800
+
+
+def test_composed_and_decomposed_letters_are_one_name() -> None:
+    for text in ("é", "ᾀ\u0302", "각", "ǻ"):
+        decomposed = unicodedata.normalize("NFD", text)
+        assert canonical_namespace(text) == canonical_namespace(decomposed)
 
 
 @given(st.text(max_size=40))

@@ -45,6 +45,7 @@ def test_a_line_at_the_limit_is_kept_and_one_above_is_not() -> None:
 
 def test_an_oversized_line_is_not_kept_while_it_arrives() -> None:
     splitter = LineSplitter(10)
+    assert splitter.feed(b"x" * 5) == []
     for _ in range(1000):
         assert splitter.feed(b"x" * 1000) == []
     assert sum(map(len, splitter._parts)) == 0

@@ -14,9 +14,15 @@ from typing import Any, Literal, TypeVar, cast
 
 from agora.errors import AgoraError, DeadlineExceeded, StoreCorrupt, StoreError, StoreUnavailable
 from agora.model.deadline import Deadline
-from agora.stores.sqlite.migrations import check_version
+from agora.stores.sqlite.migrations import check_version, recognise
 
 T = TypeVar("T")
+
+_STEP = 0.25
+"""Seconds after which a wait looks whether its call was cancelled."""
+
+_WRITER_WAITS = 0.05
+"""Seconds that SQLite itself waits for the write lock; the rest of the wait is ours, with jitter."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -33,30 +39,38 @@ class Database:
     def __init__(
         self,
         path: Path,
+        ready: Callable[[sqlite3.Connection], bool],
         prepare: Callable[[sqlite3.Connection], None],
         *,
         synchronous: Literal["normal", "full"],
         busy_timeout: float,
         readers: int,
     ) -> None:
-        """Open the file; `prepare` runs in its first write transaction, and again should the file be replaced."""
+        """Open the file, and open it anew should it be replaced.
+
+        `ready` says in a read transaction whether the file can be used as it is, so that opening never waits for a
+        writer; where it cannot, `prepare` runs in a write transaction. `busy_timeout` is in seconds.
+        """
         self.path = path
+        self._ready = ready
         self._prepare = prepare
         self._synchronous = synchronous
         self._busy_timeout = busy_timeout
+        self._readers = readers
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._idle: queue.LifoQueue[sqlite3.Connection | None] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[_Connection | None] = queue.LifoQueue()
         self._closed = False
         self._closing = threading.Lock()
+        self._ending = threading.Lock()
+        self._following = threading.Lock()
         with translated(path):
-            _make_private_folder(path.parent)
-            writer = self._open()
+            writer = self._open(_WRITER_WAITS)
             try:
                 self._prepare_file(writer)
             except BaseException:
                 writer.close()
                 raise
-        self._identity = _identity(path)
+        self._identity = writer.identity
         # Connections are made when first needed; a place in the pool is worth one connection.
         for _ in range(readers):
             self._idle.put(None)
@@ -76,58 +90,64 @@ class Database:
                 raise StoreUnavailable("the store is closed")
             self._jobs.put(task)
         while True:
-            try:
-                return cast("T", task.result.result(timeout=min(0.25, deadline.remaining() + 0.01)))
-            except TimeoutError:
-                if task.result.done():
-                    raise
-                if deadline.remaining() == 0.0 and task.result.cancel():
-                    deadline.check()
-                    raise DeadlineExceeded("the write did not start before its deadline") from None
+            with contextlib.suppress(TimeoutError):
+                return cast("T", task.result.result(timeout=min(_STEP, deadline.remaining() + 0.01)))
+            if task.result.done():
+                # It may have ended just after the wait did; then this is its outcome, a TimeoutError too.
+                return cast("T", task.result.result())
+            if deadline.remaining() == 0.0 and task.result.cancel():
+                deadline.check()
+                raise DeadlineExceeded("the write did not start before its deadline")
 
     @contextlib.contextmanager
     def read(self, deadline: Deadline) -> Iterator[sqlite3.Connection]:
         """A connection from the pool, outside any transaction; waits for a free one until the deadline."""
-        try:
-            connection = self._idle.get(timeout=max(0.001, deadline.remaining()))
-        except queue.Empty:
-            deadline.check()
-            raise StoreUnavailable("all readers were busy until the deadline") from None
+        connection = self._borrow(deadline)
         try:
             with translated(self.path):
                 if self._closed:
                     raise StoreUnavailable("the store is closed")
-                self._follow_file()
-                if connection is not None and getattr(connection, "identity", None) != self._identity:
+                self._follow_file(connection)
+                if connection is not None and connection.identity != self._identity:
                     connection.close()
                     connection = None
                 if connection is None:
-                    connection = self._open()
+                    connection = self._open(self._busy_timeout)
                 yield connection
         finally:
-            if connection is not None and connection.in_transaction:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            if self._closed and connection is not None:
+            if connection is not None and (self._closed or not _rolled_back(connection)):
                 connection.close()
                 connection = None
             self._idle.put(connection)
 
-    def close(self) -> None:
-        """Run the writes that were accepted, then close every connection. May be called twice."""
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-            self._jobs.put(None)
-        self._thread.join(timeout=max(self._busy_timeout, 1.0) + 5)
+    def _borrow(self, deadline: Deadline) -> _Connection | None:
         while True:
-            try:
-                connection = self._idle.get_nowait()
-            except queue.Empty:
-                return
-            if connection is not None:
-                connection.close()
+            deadline.check()
+            with contextlib.suppress(queue.Empty):
+                return self._idle.get(timeout=min(_STEP, deadline.remaining() + 0.001))
+
+    def close(self) -> None:
+        """Run the writes that were accepted, wait for reads under way, then close every connection.
+
+        May be called twice, by several threads too: each returns when the files are let go.
+        """
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._jobs.put(None)
+        with self._ending:
+            ends = time.monotonic() + max(self._busy_timeout, 1.0) + 5
+            self._thread.join(timeout=ends - time.monotonic())
+            places = 0
+            with contextlib.suppress(queue.Empty):
+                while places < self._readers:
+                    connection = self._idle.get(timeout=max(0.001, ends - time.monotonic()))
+                    places += 1
+                    if connection is not None:
+                        connection.close()
+            # Whoever waits for a place gets one, and is told that the store is closed.
+            for _ in range(places):
+                self._idle.put(None)
 
     def _work(self, writer: _Connection) -> None:
         while (task := self._jobs.get()) is not None:
@@ -135,74 +155,106 @@ class Database:
                 continue
             try:
                 with translated(self.path):
-                    self._follow_file()
+                    self._follow_file(writer)
                     if writer.identity != self._identity:
                         writer.close()
-                        writer = self._open()
+                        writer = self._open(_WRITER_WAITS)
                     outcome = self._transact(writer, task)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
                 task.result.set_exception(error)
             else:
                 task.result.set_result(outcome)
         with contextlib.suppress(sqlite3.Error):
+            # Without the limit it would read whole indexes, at the very moment somebody waits for us to end.
+            writer.execute("PRAGMA analysis_limit = 200")
             writer.execute("PRAGMA optimize")
         writer.close()
 
     def _transact(self, writer: sqlite3.Connection, task: _Job) -> object:
         self._begin(writer, task.deadline)
         try:
+            # The lock may have come too late: nobody waits for this write any more.
+            task.deadline.check()
             check_version(writer)
             outcome = task.run(writer)
             writer.execute("COMMIT")
         except BaseException:
-            if writer.in_transaction:
-                writer.execute("ROLLBACK")
+            if not _rolled_back(writer):
+                # Left open, it would fail every later write; without an identity it is replaced.
+                writer.close()
+                writer.identity = None
             raise
         return outcome
 
     def _begin(self, connection: sqlite3.Connection, deadline: Deadline) -> None:
-        gives_up = time.monotonic() + min(self._busy_timeout, deadline.remaining())
+        gives_up = time.monotonic() + self._busy_timeout
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= gives_up:
+                if error.sqlite_errorcode & 0xFF not in _BUSY:
+                    raise
+                if deadline.remaining() == 0.0 or time.monotonic() >= gives_up:
+                    # A lock that lasts tells more than the deadline that it outlasted.
+                    with contextlib.suppress(DeadlineExceeded):
+                        deadline.check()
                     raise
                 # Full jitter keeps waiting writers from retrying in step.
                 time.sleep(random.uniform(0.0005, 0.01))  # noqa: S311 - not a secret
             else:
                 return
 
-    def _open(self) -> _Connection:
+    def _open(self, waits: float) -> _Connection:
+        """A connection on which SQLite itself waits for a lock for so many seconds."""
+        _make_private_folder(self.path.parent)
+        before = _identity(self.path)
         connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, factory=_Connection, timeout=0.05
+            self.path, isolation_level=None, check_same_thread=False, factory=_Connection, timeout=waits
         )
         try:
             _configure(connection, self._synchronous, self._busy_timeout)
+            connection.identity = _identity(self.path)
+            if connection.identity is None or before not in {None, connection.identity}:
+                raise StoreUnavailable(
+                    f"the store {self.path} was taken away while it was opened", hint="Try again."
+                )
         except BaseException:
             connection.close()
             raise
-        connection.identity = _identity(self.path)
         return connection
 
-    def _follow_file(self) -> None:
+    def _follow_file(self, old: _Connection | None) -> None:
         """Start over on a new file if somebody deleted or replaced this one under us.
 
         Without it, writes would go on into the deleted file: acknowledged, and lost at exit.
         """
         if _identity(self.path) == self._identity:
             return
-        fresh = self._open()
-        try:
-            self._prepare_file(fresh)
-        finally:
-            fresh.close()
-        self._identity = _identity(self.path)
+        with self._following:
+            if _identity(self.path) == self._identity:
+                return
+            if old is not None:
+                # The log beside the new file may still be the old file's, and would be replayed into the new one.
+                with contextlib.suppress(sqlite3.Error):
+                    old.execute("PRAGMA busy_timeout = 50")
+                    old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            fresh = self._open(_WRITER_WAITS)
+            try:
+                self._prepare_file(fresh)
+                self._identity = fresh.identity
+            finally:
+                fresh.close()
 
     def _prepare_file(self, connection: sqlite3.Connection) -> None:
-        self._begin(connection, Deadline(self._busy_timeout))
-        self._prepare(connection)
-        connection.execute("COMMIT")
+        connection.execute("BEGIN")
+        try:
+            ready = self._ready(connection)
+        finally:
+            connection.execute("ROLLBACK")
+        if not ready:
+            self._begin(connection, Deadline(self._busy_timeout))
+            self._prepare(connection)
+            connection.execute("COMMIT")
 
 
 class _Connection(sqlite3.Connection):
@@ -216,22 +268,39 @@ class _Job:
         self.run, self.deadline, self.result = run, deadline, result
 
 
+def _rolled_back(connection: sqlite3.Connection) -> bool:
+    """End any transaction without writing; False if the connection is of no more use."""
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        return False
+    return True
+
+
 def _configure(connection: sqlite3.Connection, synchronous: str, busy_timeout: float) -> None:
-    # These two hold for the life of a file and must come before its first page is written. Larger pages waste
-    # less beside a vector; incremental vacuum lets a purge give space back.
-    connection.execute("PRAGMA page_size = 8192")
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     # Switching to WAL and recovering one take a short exclusive lock that the busy handler does not cover.
     gives_up = time.monotonic() + busy_timeout
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            # Before anything is changed: the file may be somebody else's.
+            recognise(connection)
+            # These two hold for the life of a file and must come before its first page is written. Larger pages
+            # waste less beside a vector; incremental vacuum lets a purge give space back.
+            connection.execute("PRAGMA page_size = 8192")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= gives_up:
                 raise
             time.sleep(random.uniform(0.0005, 0.01))  # noqa: S311 - not a secret
         else:
             break
+    if mode != "wal":
+        raise StoreUnavailable(
+            f"the file system cannot hold a write-ahead log (journal mode stays {mode!r})",
+            hint="Put the data folder on a local disk: set AGORA_HOME.",
+        )
     connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA temp_store = MEMORY")

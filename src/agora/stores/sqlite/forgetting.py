@@ -24,8 +24,9 @@ def preview(connection: sqlite3.Connection, selection: Selection, now: int) -> F
 def forget(connection: sqlite3.Connection, selection: Selection, caller: Caller, now: int) -> Forgotten:
     """Hide the selected rows inside the caller's transaction: all of them or, if it raises, none."""
     chosen, unknown, already, shared = _choose(connection, selection, now)
-    actor = ensure_actor(connection, caller, now)
+    actor = ensure_actor(connection, caller, now) if chosen else None
     for row in chosen:
+        assert actor is not None
         connection.execute(
             "UPDATE items SET forgotten_at = ?, forget_reason = ? WHERE id = ?", (now, selection.reason, row)
         )

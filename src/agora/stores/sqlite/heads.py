@@ -4,6 +4,8 @@ import sqlite3
 from dataclasses import dataclass
 
 from agora.model.note import Draft
+from agora.stores.sqlite import fulltext, journal
+from agora.stores.sqlite.journal import Actor
 from agora.text.identity import content_hash
 
 
@@ -42,13 +44,22 @@ def of_text(connection: sqlite3.Connection, namespace_id: int, content: str, now
     )
 
 
-def expired(connection: sqlite3.Connection, namespace_id: int, content: str, now: int) -> list[Head]:
-    """The rows with exactly these bytes that only the clock has ended; they hold the text's place in its index."""
+def retire_expired(  # noqa: PLR0913, PLR0917 - a row's place, and who moves it when
+    connection: sqlite3.Connection, namespace_id: int, namespace: str, content: str, now: int, actor: Actor
+) -> None:
+    """Take rows of this text that only the clock has ended out of its place in the index of texts."""
     found = connection.execute(
         f"{_HEAD} AND content_hash = ? AND forgotten_at IS NULL AND expires_at <= ?",
         (now, namespace_id, content_hash(content), now),
-    )
-    return [head for row in found.fetchall() if (head := _one(row))]
+    ).fetchall()
+    for old in filter(None, map(_one, found)):
+        connection.execute("UPDATE items SET forgotten_at = ?, forget_reason = 'expired' WHERE id = ?", (now, old.row))
+        fulltext.remove(connection, old.row, namespace_id, "note")
+        journal.append(
+            connection,
+            journal.Change(now, namespace_id, namespace, "expire", old.row, old.public_id, old.content_hash),
+            actor,
+        )
 
 
 def same(connection: sqlite3.Connection, namespace_id: int, draft: Draft, now: int) -> Head | None:

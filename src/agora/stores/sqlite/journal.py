@@ -56,7 +56,9 @@ class Change:
 def append(connection: sqlite3.Connection, change: Change, actor: Actor) -> int:
     """The sequence of the change, now the last of the journal and of its namespace."""
     last = connection.execute("SELECT sequence, hash FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
-    sequence, previous = (last[0] + 1, last[1]) if last else (1, b"")
+    # A number once given never comes back, even when the journal's end was cut off: the gap has to stay visible.
+    ever = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").fetchone()
+    sequence, previous = (ever[0] if ever else 0) + 1, last[1] if last else b""
     nonce, before, after = os.urandom(16), _image(change.before), _image(change.after)
     sealed = commitment(nonce, change.content_hash, before, after)
     link = chain(

@@ -73,9 +73,9 @@ class SqliteReading:
         notes = rows.notes_by_row(self._connection, [row[0] for row in found])
         return tuple(notes[row[0]] for row in found)
 
-    def preview(self, selection: Selection) -> Forgotten:
-        """What forgetting `selection` would do now."""
-        return forgetting.preview(self._connection, selection, self._now)
+    def preview(self, selection: Selection, now: datetime) -> Forgotten:
+        """What forgetting `selection` would do at `now`."""
+        return forgetting.preview(self._connection, selection, to_micros(now))
 
     def counts(self, namespaces: Sequence[str]) -> dict[str, Any]:
         """As `Reading.counts`."""

@@ -47,10 +47,7 @@ class Save:
         """One row, one more saver: tags are joined, gaps are filled, nothing the first saver said is lost."""
         before = mutable(connection, twin.row)
         self._add_saver(connection, twin.row, actor)
-        # Of two expiries the later holds, and none is later than any: neither saver may lose what it was promised.
-        expires = None
-        if before["expires_at"] is not None and self.draft.expires_at is not None:
-            expires = max(before["expires_at"], maybe_micros(self.draft.expires_at))
+        expires = _later(before["expires_at"], maybe_micros(self.draft.expires_at))
         self._set_metadata(connection, twin.row, {**self.draft.metadata, **before["metadata"]})
         connection.execute(
             "UPDATE items SET updated_at = max(updated_at, ?), expires_at = ?,"
@@ -70,7 +67,7 @@ class Save:
 
     def _insert(self, connection: sqlite3.Connection, namespace_id: int, actor: Actor, embedded: Embedded) -> Saved:
         draft = self.draft
-        self._retire_expired(connection, namespace_id, actor)
+        heads.retire_expired(connection, namespace_id, self.draft.namespace, draft.content, self.now, actor)
         head = heads.of_key(connection, namespace_id, draft.key, self.now) if draft.key is not None else None
         twin = heads.of_text(connection, namespace_id, draft.content, self.now) if draft.key is not None else None
         # A row of the same text without a key becomes history too: one text, one current row.
@@ -81,7 +78,9 @@ class Save:
                 "UPDATE items SET superseded_by = 0, superseded_at = ? WHERE id = ?", (self.now, old.row)
             )
             fulltext.remove(connection, old.row, namespace_id, "note")
-        row = self._insert_item(connection, namespace_id, head.version + 1 if head else 1, replaced)
+        # What the savers of the same text gave goes on with it; of a version with another text nothing does.
+        kept = mutable(connection, twin.row) if twin in replaced and twin is not head else None
+        row = self._insert_item(connection, namespace_id, head.version + 1 if head else 1, replaced, kept)
         for old in replaced:
             connection.execute("UPDATE items SET superseded_by = ? WHERE id = ?", (row, old.row))
             if old is not head:
@@ -96,7 +95,7 @@ class Save:
                 {"superseded_by": self.public_id},
             )
         self._add_saver(connection, row, actor)
-        self._set_metadata(connection, row, draft.metadata)
+        self._set_metadata(connection, row, {**(kept["metadata"] if kept else {}), **draft.metadata})
         insert_passages(connection, row, embedded)
         fulltext.add(connection, row, namespace_id, "note", self.text)
         new = Head(
@@ -117,21 +116,20 @@ class Save:
             supersedes=replaced[0].public_id if replaced else None,
         )
 
-    def _retire_expired(self, connection: sqlite3.Connection, namespace_id: int, actor: Actor) -> None:
-        """Take rows of this text that only the clock has ended out of its place in the index of texts."""
-        for old in heads.expired(connection, namespace_id, self.draft.content, self.now):
-            connection.execute(
-                "UPDATE items SET forgotten_at = ?, forget_reason = 'expired' WHERE id = ?",
-                (self.now, old.row),
-            )
-            fulltext.remove(connection, old.row, namespace_id, "note")
-            self._record(connection, namespace_id, "expire", old, actor, None, None)
-
     def _insert_item(
-        self, connection: sqlite3.Connection, namespace_id: int, version: int, replaced: list[Head]
+        self,
+        connection: sqlite3.Connection,
+        namespace_id: int,
+        version: int,
+        replaced: list[Head],
+        kept: Mapping[str, Any] | None,
     ) -> int:
         draft, now = self.draft, self.now
-        occurred = maybe_micros(draft.occurred_at)
+        occurred, expires, confidence = (
+            maybe_micros(draft.occurred_at), maybe_micros(draft.expires_at), draft.confidence)
+        if kept is not None:
+            expires = _later(kept["expires_at"], expires)
+            confidence = kept["confidence"] if confidence is None else confidence
         row = connection.execute(
             "INSERT INTO items (public_id, type, namespace_id, kind, key, version, content_hash, normal_hash,"
             " confidence, session, occurred_at, created_at, updated_at, effective_at, expires_at, supersedes)"
@@ -139,8 +137,8 @@ class Save:
             (
                 *(self.public_id, namespace_id, draft.kind, draft.key, version),
                 *(content_hash(draft.content), normal_hash(draft.content)),
-                *(draft.confidence, self.caller.session, occurred),
-                *(now, now, now if occurred is None else occurred, maybe_micros(draft.expires_at)),
+                *(confidence, self.caller.session, occurred),
+                *(now, now, now if occurred is None else occurred, expires),
                 replaced[0].row if replaced else None,
             ),
         ).lastrowid
@@ -198,6 +196,11 @@ class Save:
             after=after,
         )
         return journal.append(connection, change, actor)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """Of two expiries the later, and none is later than any: neither saver may lose what it was promised."""
+    return None if one is None or other is None else max(one, other)
 
 
 def insert_passages(connection: sqlite3.Connection, row: int, embedded: Embedded) -> None:

@@ -20,11 +20,13 @@ from agora.ports.records import Embedded
 from agora.stores.sqlite import forgetting, fulltext, journal
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import to_micros
-from agora.stores.sqlite.migrations import LATEST, check_version, migrate
+from agora.stores.sqlite.migrations import LATEST, check_version, is_current, migrate
 from agora.stores.sqlite.reading import SqliteReading
 from agora.stores.sqlite.saving import Save
 from agora.stores.sqlite.vectors import ExactIndex, ExactView, Mismatched
 from agora.text.ids import new_id
+
+_ACTIVE = "WHERE state = 'active'"
 
 
 class SqliteStore:
@@ -46,10 +48,11 @@ class SqliteStore:
         """
         self._clock = clock
         self._fingerprint = fingerprint
+        self._digest = fingerprint.digest()
         self._index = ExactIndex(fingerprint.dimension)
         self._encoder_id: int | None = None
         self._database = Database(
-            path, self._prepare, synchronous=synchronous, busy_timeout=busy_timeout, readers=readers
+            path, self._ready, self._prepare, synchronous=synchronous, busy_timeout=busy_timeout, readers=readers
         )
 
     @property
@@ -62,17 +65,19 @@ class SqliteStore:
         """As `Records.read`."""
         with self._database.read(deadline) as connection:
             vectors: ExactView | Mismatched
-            if self._encoder_id is None:
+            # Read once: another thread may follow the file to a store of another profile.
+            encoder_id = self._encoder_id
+            if encoder_id is None:
                 connection.execute("BEGIN")
+                check_version(connection)
                 sequence, vectors = journal.head(connection), Mismatched(self._other_profile())
             else:
-                sequence, vectors = self._index.view(connection, self._encoder_id)
-            check_version(connection)
+                sequence, vectors = self._index.view(connection, encoder_id)
             yield SqliteReading(connection, sequence, vectors, self._clock.now())
 
     def save(self, draft: Draft, caller: Caller, embedded: Embedded | None, now: datetime, deadline: Deadline) -> Saved:
         """As `Records.save`."""
-        if self._encoder_id is None or (embedded and embedded.fingerprint != self._fingerprint):
+        if embedded and embedded.fingerprint != self._fingerprint:
             raise self._other_profile()
         micros = to_micros(now)
         job = Save(
@@ -83,7 +88,14 @@ class SqliteStore:
             text=fulltext.prepare(draft.title, draft.content, embedded.spans) if embedded else (),
             embedded=embedded,
         )
-        return self._database.write(job, deadline)
+
+        def run(connection: sqlite3.Connection) -> Saved:
+            # Asked of the file and not remembered: it may have been replaced since.
+            if self._find_encoder(connection) is None:
+                raise self._other_profile()
+            return job(connection)
+
+        return self._database.write(run, deadline)
 
     def forget(
         self, selection: Selection, caller: Caller, now: datetime, deadline: Deadline, *, dry_run: bool
@@ -92,7 +104,7 @@ class SqliteStore:
         micros = to_micros(now)
         if dry_run:
             with self.read(deadline) as reading:
-                return reading.preview(selection)
+                return reading.preview(selection, now)
         job: Callable[[sqlite3.Connection], Forgotten] = lambda c: forgetting.forget(  # noqa: E731
             c, selection, caller, micros
         )
@@ -111,11 +123,11 @@ class SqliteStore:
             head = journal.head(connection)
             mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
             synchronous = connection.execute("PRAGMA synchronous").fetchone()[0]
-        sizes = {
-            name: file.stat().st_size
-            for name, file in (("database", path), ("wal", path.with_name(path.name + "-wal")))
-            if file.exists()
-        }
+        sizes = {}
+        for name, file in (("database", path), ("wal", path.with_name(path.name + "-wal"))):
+            # The log comes and goes with the last connection.
+            with contextlib.suppress(FileNotFoundError):
+                sizes[name] = file.stat().st_size
         return {
             "path": str(path),
             "schema": LATEST,
@@ -123,7 +135,7 @@ class SqliteStore:
             "journal_mode": mode,
             "synchronous": {1: "normal", 2: "full"}.get(synchronous, str(synchronous)),
             "bytes": sizes,
-            "profile": self._fingerprint.digest()[:12],
+            "profile": self._digest[:12],
         }
 
     def close(self) -> None:
@@ -137,6 +149,13 @@ class SqliteStore:
             f" `agora reembed --model {self._fingerprint.name}`. Lexical queries work meanwhile.",
         )
 
+    def _ready(self, connection: sqlite3.Connection) -> bool:
+        """Whether the schema is ours and the profile is fixed; finds our encoder in it."""
+        if not is_current(connection) or not connection.execute(f"SELECT 1 FROM encoders {_ACTIVE}").fetchone():
+            return False
+        self._encoder_id = self._find_encoder(connection)
+        return True
+
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Bring the schema up to date and find our encoder in the profile, which a store's first opener fixes."""
         migrate(connection)
@@ -144,16 +163,19 @@ class SqliteStore:
             "INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING",
             (new_id("s", to_micros(self._clock.now()) // 1000),),
         )
-        digest = self._fingerprint.digest()
-        found = dict(connection.execute("SELECT digest, id FROM encoders WHERE state = 'active'").fetchall())
-        if not found:
-            found[digest] = connection.execute(
-                "INSERT INTO encoders (digest, name, dimension, fingerprint, layout, state) VALUES (?, ?, ?, ?, 1, 'active')",
+        if not connection.execute(f"SELECT 1 FROM encoders {_ACTIVE}").fetchone():
+            connection.execute(
+                "INSERT INTO encoders (digest, name, dimension, fingerprint, layout, state)"
+                " VALUES (?, ?, ?, ?, 1, 'active')",
                 (
-                    digest,
+                    self._digest,
                     self._fingerprint.name,
                     self._fingerprint.dimension,
                     json.dumps(asdict(self._fingerprint), sort_keys=True),
                 ),
-            ).lastrowid
-        self._encoder_id = found.get(digest)
+            )
+        self._encoder_id = self._find_encoder(connection)
+
+    def _find_encoder(self, connection: sqlite3.Connection) -> int | None:
+        found = connection.execute(f"SELECT id FROM encoders {_ACTIVE} AND digest = ?", (self._digest,)).fetchone()
+        return None if found is None else int(found[0])

@@ -8,14 +8,17 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agora.errors import EmbeddingMismatch
+from agora.errors import EmbeddingMismatch, StoreCorrupt
 from agora.ports.encoder import Vector
 from agora.ports.vector_index import Among, Candidates
 from agora.stores.sqlite.instants import NEVER
+from agora.stores.sqlite.migrations import check_version
+from agora.stores.sqlite.rows import blocks, places
 
 _CHUNK = 4096
 _FIRST_CAPACITY = 256
-_NOISE = np.float32(1e-6)
+_NOISE = np.float32(1e-5)
+"""Above twice the error of a float32 product of unit vectors, summed in any order a BLAS may choose."""
 
 _LOAD = (
     "SELECT i.id, p.n, i.namespace_id, i.expires_at, v.vector FROM items i"
@@ -23,12 +26,17 @@ _LOAD = (
     " WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL"
 )
 
+_CHANGED = (
+    "SELECT DISTINCT i.id, i.superseded_by IS NULL AND i.forgotten_at IS NULL, i.expires_at"
+    " FROM journal j JOIN items i ON i.id = j.item_id WHERE j.sequence > ? ORDER BY i.id"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Arrays:
     """Parallel arrays, one slot a passage. A view keeps the arrays it was made with.
 
-    The first four only ever grow beyond a view's `count`; the last two are copied before a change.
+    They are only written beyond a view's `count`; before a slot below it changes, the last two are copied.
     """
 
     matrix: NDArray[np.float32]
@@ -55,6 +63,7 @@ class ExactIndex:
     def _reset(self) -> None:
         self._store: tuple[str, int] | None = None
         self._sequence = 0
+        self._hash: bytes | None = None
         self._slots: dict[int, tuple[int, int]] = {}
         self._arrays = _empty(_FIRST_CAPACITY, self._dimension)
 
@@ -62,19 +71,25 @@ class ExactIndex:
         """The journal's head in a new read transaction on `connection`, and the index at that head.
 
         The transaction begins under the lock, so the index is never ahead of the snapshot it serves.
+
+        Raises: StoreVersion, StoreCorrupt.
         """
         with self._lock:
             connection.execute("BEGIN")
-            store, head, first = connection.execute(
+            check_version(connection)
+            store, head, known = connection.execute(
                 "SELECT (SELECT value FROM meta WHERE key = 'store'),"
                 " coalesce((SELECT max(sequence) FROM journal), 0),"
-                " coalesce((SELECT min(sequence) FROM journal), 0)"
+                " (SELECT hash FROM journal WHERE sequence = ?)",
+                (self._sequence,),
             ).fetchone()
-            if (store, encoder_id) != self._store or head < self._sequence or first > self._sequence + 1:
-                # Another store, or a journal that was pruned past us: it cannot be applied, load anew.
+            if (store, encoder_id) != self._store or known != self._hash:
+                # Another store, another past of this one (a copy was put back), or a journal pruned past us.
                 self._load(connection, encoder_id)
             elif head != self._sequence:
                 self._apply(connection, encoder_id)
+            if head != self._sequence or self._store is None:
+                self._hash = _hash_at(connection, head)
             self._store, self._sequence = (store, encoder_id), head
             return head, ExactView(self._arrays, self._slots)
 
@@ -85,26 +100,22 @@ class ExactIndex:
             self._append(rows)
 
     def _apply(self, connection: sqlite3.Connection, encoder_id: int) -> None:
-        touched = [
-            row[0]
-            for row in connection.execute(
-                "SELECT DISTINCT item_id FROM journal WHERE sequence > ? ORDER BY item_id", (self._sequence,)
-            )
-        ]
-        alive, expires = self._arrays.alive.copy(), self._arrays.expires.copy()
+        alive, expires = self._arrays.alive, self._arrays.expires
+        fresh: list[int] = []
+        for row, live, ends in connection.execute(_CHANGED, (self._sequence,)):
+            if row not in self._slots:
+                fresh += [row] if live else []
+                continue
+            if alive is self._arrays.alive:
+                alive, expires = alive.copy(), expires.copy()
+            start, stop = self._slots[row]
+            alive[start:stop] = live
+            expires[start:stop] = NEVER if ends is None else ends
         added = []
-        for row in touched:
-            state = connection.execute(
-                "SELECT superseded_by IS NULL AND forgotten_at IS NULL, expires_at FROM items WHERE id = ?",
-                (row,),
-            ).fetchone()
-            live = bool(state and state[0])
-            if row in self._slots:
-                start, stop = self._slots[row]
-                alive[start:stop] = live
-                expires[start:stop] = NEVER if not state or state[1] is None else state[1]
-            elif live:
-                added += connection.execute(_LOAD + " AND i.id = ? ORDER BY p.n", (encoder_id, row)).fetchall()
+        for block in blocks(fresh):
+            added += connection.execute(
+                f"{_LOAD} AND i.id IN ({places(block)}) ORDER BY i.id, p.n", (encoder_id, *block)
+            ).fetchall()
         a = self._arrays
         self._arrays = _Arrays(a.matrix, a.rows, a.passages, a.namespaces, expires, alive, a.count)
         # A dict is not a snapshot, but its entries never change: rows are immutable and slots are not reused.
@@ -117,6 +128,8 @@ class ExactIndex:
         if a.count + new > len(a.rows):
             a = _grown(a, max(a.count + new, 2 * len(a.rows)))
         stop = a.count + new
+        if any(len(row[4]) != 4 * self._dimension for row in loaded):
+            raise StoreCorrupt("a vector in the store has not the length that its encoder makes")
         block = np.frombuffer(b"".join(row[4] for row in loaded), dtype="<f4")
         a.matrix[a.count : stop] = block.reshape(new, self._dimension)
         a.rows[a.count : stop] = [row[0] for row in loaded]
@@ -170,22 +183,21 @@ class ExactView:
 
     def cosines(self, vector: Vector, rows: NDArray[np.int64]) -> Candidates:
         """As `VectorView.cosines`."""
-        spans = [self._slots.get(int(row), (0, 0)) for row in rows]
+        spans = [self._slots.get(row, (0, 0)) for row in rows.tolist()]
         # A newer view may have added slots that this one does not have.
         spans = [span if span[1] <= self._arrays.count else (0, 0) for span in spans]
+        starts, stops = np.array(spans, dtype=np.int64).reshape(-1, 2).T
+        lengths = stops - starts
         scores = np.full(len(rows), -1.0, dtype=np.float32)
         passages = np.zeros(len(rows), dtype=np.int64)
-        slots = np.concatenate([np.arange(*span) for span in spans]) if spans else np.empty(0, np.int64)
-        if len(slots):
-            exact = self._exact(vector, slots.astype(np.int64))
-            at = 0
-            for place, (start, stop) in enumerate(spans):
-                if stop > start:
-                    piece = exact[at : at + stop - start]
-                    best = int(piece.argmax())
-                    scores[place] = piece[best]
-                    passages[place] = self._arrays.passages[start + best]
-                    at += stop - start
+        # Slots of all rows, one after the other, and the place of the row that each belongs to.
+        ends = np.cumsum(lengths)
+        owners = np.repeat(np.arange(len(rows)), lengths)
+        slots = np.arange(len(owners)) + np.repeat(starts - (ends - lengths), lengths)
+        exact = self._exact(vector, slots)
+        best = np.lexsort((-exact, owners))[(ends - lengths)[lengths > 0]]
+        scores[owners[best]] = exact[best]
+        passages[owners[best]] = self._arrays.passages[slots[best]]
         return Candidates(rows, scores, passages)
 
     def _allowed(self, among: Among) -> NDArray[np.bool_]:
@@ -231,6 +243,11 @@ class Mismatched:
     def cosines(self, vector: Vector, rows: NDArray[np.int64]) -> Candidates:  # noqa: ARG002 - the port's form
         """Raises: EmbeddingMismatch, always."""
         raise self._error
+
+
+def _hash_at(connection: sqlite3.Connection, sequence: int) -> bytes | None:
+    found = connection.execute("SELECT hash FROM journal WHERE sequence = ?", (sequence,)).fetchone()
+    return None if found is None else bytes(found[0])
 
 
 def _none() -> Candidates:

@@ -22,21 +22,44 @@ LATEST = _FILES[-1][0]
 """The schema that this release writes."""
 
 
+def recognise(connection: sqlite3.Connection) -> None:
+    """Return if the file is a store of Agora, of whatever version, or empty. Changes nothing.
+
+    Raises: StoreCorrupt.
+    """
+    marked = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    # An empty database has no schema yet: that is a store to be.
+    if not marked and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        raise StoreCorrupt(
+            "the file is an SQLite database, but not a store of Agora",
+            hint="Move it away, or set AGORA_HOME to another folder.",
+        )
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether the schema is `LATEST`; False for an older or an empty one.
+
+    Raises: StoreVersion for a store of a later release.
+    """
+    version = _version(connection)
+    if version > LATEST:
+        raise StoreVersion(
+            f"the store has schema {version}, this release knows up to {LATEST}",
+            hint="Install a newer release of Agora: `pip install --upgrade agora-memory`.",
+        )
+    return version == LATEST
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema to `LATEST` inside the caller's transaction, which must hold the write lock.
 
     Raises: StoreVersion for a store of a later release, StoreCorrupt for a file that is not a store.
     """
-    version = _version(connection)
-    if version == LATEST:
+    recognise(connection)
+    if is_current(connection):
         return
-    if version == 0:
-        if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            raise StoreCorrupt(
-                "the file is an SQLite database, but not a store of Agora",
-                hint="Move it away, or set AGORA_HOME to another folder.",
-            )
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    version = _version(connection)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     for number, name in _FILES:
         if number > version:
             for statement in _statements(resources.files(__name__).joinpath(name).read_text("utf-8")):
@@ -49,26 +72,16 @@ def check_version(connection: sqlite3.Connection) -> None:
 
     Raises: StoreVersion.
     """
-    if _version(connection) != LATEST:
+    version = _version(connection)
+    if version != LATEST:
         raise StoreVersion(
-            f"the store now has schema {_version(connection)}, this process knows {LATEST}",
+            f"the store now has schema {version}, this process knows {LATEST}",
             hint="A newer release of Agora has opened this store: restart this process.",
         )
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > LATEST:
-        raise StoreVersion(
-            f"the store has schema {version}, this release knows up to {LATEST}",
-            hint="Install a newer release of Agora: `pip install --upgrade agora-memory`.",
-        )
-    if version and int(connection.execute("PRAGMA application_id").fetchone()[0]) != APPLICATION_ID:
-        raise StoreCorrupt(
-            "the file is an SQLite database, but not a store of Agora",
-            hint="Move it away, or set AGORA_HOME to another folder.",
-        )
-    return version
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _statements(script: str) -> list[str]:
