@@ -84,7 +84,10 @@ def main() -> None:
     for name, row in report["figures"].items():
         print(f"{name:15} n={row['questions']:4}", end="")
         for kind in rankings:
-            print(f"  {kind} r@1 {row[kind]['recall@1']:.3f} r@5 {row[kind]['recall@5']:.3f} mrr {row[kind]['mrr']:.3f}", end="")
+            print(
+                f"  {kind} r@1 {row[kind]['recall@1']:.3f} r@5 {row[kind]['recall@5']:.3f} mrr {row[kind]['mrr']:.3f}",
+                end="",
+            )
         print()
 
 
@@ -144,7 +147,9 @@ def _calibrate(sets: list[list[Candidates]], weights: Floats) -> tuple[float, fl
     """Scale and bias under which the score is the share of such candidates that are right (Newton's method)."""
     values = [np.concatenate([each.features @ weights for each in candidates]) for candidates in sets]
     labels = [np.concatenate([each.right for each in candidates]).astype(float) for candidates in sets]
-    importance = np.concatenate([np.full(len(value), 1 / len(candidates)) for value, candidates in zip(values, sets, strict=True)])
+    importance = np.concatenate(
+        [np.full(len(value), 1 / len(candidates)) for value, candidates in zip(values, sets, strict=True)]
+    )
     x = np.column_stack([np.concatenate(values), np.ones(len(importance))])
     y = np.concatenate(labels)
     beta = np.array([1.0, -float(weights.sum())])

@@ -19,8 +19,12 @@ from bench.wire import Server
 
 _SUBJECTS = "the payments worker|our login page|the nightly export|the search index|a background job|the mobile app"
 _VERBS = "retries|fails|hangs|was moved|must be restarted|needs a lock|ignores the cache|runs twice|leaks memory"
-_CAUSES = "after a 502 from the gateway|when the queue is full|because the clock drifts|since the last upgrade|on Windows"
-_FIXES = "we set a timeout of {n} seconds|the pool is capped at {n}|see ticket OPS-{n}|pin version {n}.2|port {n} is open"
+_CAUSES = (
+    "after a 502 from the gateway|when the queue is full|because the clock drifts|since the last upgrade|on Windows"
+)
+_FIXES = (
+    "we set a timeout of {n} seconds|the pool is capped at {n}|see ticket OPS-{n}|pin version {n}.2|port {n} is open"
+)
 _MORE = "Ask the platform team before changing it, and run the smoke tests of service {m} in region {r} afterwards."
 REPEATS = 5
 QUESTIONS = (
@@ -153,7 +157,10 @@ def _peer(folder: Path) -> dict[str, Any]:
     try:
         with Server(command, environment) as warm:
             warm.handshake()
-        found: dict[str, Any] = {"command": " ".join(command[1:]), "start": _starts(lambda: Server(command, environment))}
+        found: dict[str, Any] = {
+            "command": " ".join(command[1:]),
+            "start": _starts(lambda: Server(command, environment)),
+        }
         rng = random.Random(1)
         with Server(command, environment) as server:
             server.handshake()

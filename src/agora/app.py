@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from agora import __version__
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.embedding.onnx import OnnxEncoder, packaged_model
+from agora.errors import AgoraError, StoreUnavailable
 from agora.memory.notes import Notes
 from agora.model.caller import Origin
 from agora.ports.encoder import Encoder
@@ -96,6 +97,59 @@ def opened(loaded: Loaded) -> Iterator[Agora]:
         yield agora
     finally:
         agora.close()
+
+
+def diagnose(loaded: Loaded) -> list[dict[str, Any]]:
+    """What `agora doctor` found, one row a check: `name`, `ok`, `message` and, where it failed, `hint`.
+
+    Changes nothing: no folder is made, no file is written.
+    """
+    from agora.stores.sqlite.examine import examine  # noqa: PLC0415 - a server that starts has no use for it
+
+    settings, store = loaded.settings, loaded.settings.home / STORE_FILE
+    checks = [
+        _check("configuration", lambda: f"{loaded.file or 'no file, defaults'}"),
+        _check("data folder", lambda: _folder_state(settings.home)),
+        _check("model", lambda: _model_state(settings.embedding.model)),
+    ]
+    try:
+        problems = examine(store)
+    except AgoraError as error:
+        return [*checks, {"name": "store", "ok": False, **error.details()}]
+    if not problems:
+        found = "every invariant holds" if store.exists() else "none yet"
+        return [*checks, {"name": "store", "ok": True, "message": f"{store}: {found}"}]
+    return [
+        *checks,
+        *(
+            {"name": "store", "ok": False, "code": each.code, "message": each.message, "hint": each.hint}
+            for each in problems
+        ),
+    ]
+
+
+def _check(name: str, look: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"name": name, "ok": True, "message": look()}
+    except AgoraError as error:
+        return {"name": name, "ok": False, **error.details()}
+
+
+def _folder_state(home: Path) -> str:
+    if not home.exists():
+        return f"{home} does not exist yet: it is made at the first use"
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        raise StoreUnavailable(
+            f"{home} is not a folder that this user can write",
+            hint="Change its permissions, or set AGORA_HOME to another folder.",
+        )
+    return str(home)
+
+
+def _model_state(name: str) -> str:
+    encoder = OnnxEncoder(_model_folder(name))
+    encoder.verify()
+    return f"{encoder.fingerprint.name}, files whole"
 
 
 def _model_folder(name: str) -> Path:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -86,13 +87,12 @@ class _Agent:
 
     async def __aenter__(self) -> _Agent:
         from mcp import Client, StdioServerParameters  # noqa: PLC0415 - half a second that only the demo pays
-        from mcp.client.stdio import get_default_environment  # noqa: PLC0415 - as above
         from mcp_types import Implementation  # noqa: PLC0415 - as above
 
         parameters = StdioServerParameters(
             command=sys.executable,
             args=["-m", "agora", "serve", "--home", str(self._home), "--namespace", "demo"],
-            env=get_default_environment() | {"AGORA_LOG_LEVEL": "warning"},
+            env={**os.environ, "AGORA_LOG_LEVEL": "warning"},
         )
         began = time.perf_counter()
         self._client: Client = Client(parameters, client_info=Implementation(name=self._name, version="1"))

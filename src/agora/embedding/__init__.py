@@ -1,0 +1,1 @@
+"""Encoders: adapters of `agora.ports.encoder.Encoder`, and the model that the package brings along."""

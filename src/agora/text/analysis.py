@@ -110,12 +110,13 @@ def _query_groups(token: str) -> tuple[Group, ...]:
     )
 
 
-@lru_cache(maxsize=8192)
 def _forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     """The terms of one folded word, most exact first: itself, without accents, its stems."""
-    found = (
-        word,
-        unaccented(word),
-        *(form for stem in stems(word, languages) for form in (stem, unaccented(stem))),
-    )
-    return tuple(dict.fromkeys(term(form) for form in found if form))
+    # A longer one is data, and a cache must not keep it.
+    return _forms_of_word(word, languages) if len(word) <= LONGEST else (term(word),)
+
+
+@lru_cache(maxsize=8192)
+def _forms_of_word(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+    stemmed = [form for stem in stems(word, languages) for form in (stem, unaccented(stem))]
+    return tuple(dict.fromkeys(term(form) for form in (word, unaccented(word), *stemmed) if form))

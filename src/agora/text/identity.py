@@ -116,12 +116,12 @@ def _trimmed(word: str) -> str:
     return lead + bare if lead in {"-", ".", "~"} and (bare[:1].isdigit() or lead != "-") else bare
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _cached_slots(text: str) -> tuple[str, ...]:
     return _slots(text)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(folded(text)))
 

@@ -73,6 +73,9 @@ _ENDING = {language: re.compile(ending) for language, ending in _ENDINGS.items()
 _READ = 400
 """Words that are looked at: enough to decide, and a long text costs no more."""
 
+_LONGEST = 40
+"""Characters of what may be a word; a cache must not keep longer data."""
+
 
 def latin_languages(words: Iterable[str]) -> tuple[str, ...]:
     """The languages whose stems a text in Latin script gets: the likeliest, and English beside it.
@@ -80,7 +83,7 @@ def latin_languages(words: Iterable[str]) -> tuple[str, ...]:
     English stays because technical texts in every language are full of English words. Without evidence it is
     English alone; ties go to English, then in the order of `FUNCTION_WORDS`.
     """
-    votes = Counter(vote for word in islice(words, _READ) for vote in _votes(word))
+    votes = Counter(vote for word in islice(words, _READ) if len(word) <= _LONGEST for vote in _votes(word))
     best = max(_ENDINGS, key=lambda language: votes[language])
     return ("en",) if best == "en" else (best, "en")
 

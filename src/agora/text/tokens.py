@@ -108,17 +108,15 @@ def _after(text: str, place: int) -> int:
 
 
 def _inside(text: str, place: int) -> bool:
-    """Whether `place` lies within one user-perceived character; the rules of UAX #29 that data here meets."""
-    if not 0 < place < len(text):
+    """Whether `place` lies within one user-perceived character; the rules of UAX #29 that texts here meet."""
+    if not 0 < place < len(text) or text[place].isascii():
         return False
     left, right = text[place - 1], text[place]
-    if right.isascii():
-        return left == "\r" and right == "\n"
     if unicodedata.category(right)[0] == "M" or _extends(right) or left == _ZWJ:
         return True
     if _is_flag_letter(right):
         return _flag_letters_before(text, place) % 2 == 1
-    return unicodedata.combining(left) == _VIRAMA or (_is_jamo_lead(left) and "가" <= right <= "힣")
+    return unicodedata.combining(left) == _VIRAMA
 
 
 def _extends(character: str) -> bool:
@@ -130,10 +128,6 @@ def _extends(character: str) -> bool:
         or "\u1160" <= character <= "\u11ff"  # Hangul vowels and finals written apart
         or "\ud7b0" <= character <= "\ud7fb"
     )
-
-
-def _is_jamo_lead(character: str) -> bool:
-    return "\u1100" <= character <= "\u115f" or "\ua960" <= character <= "\ua97c"
 
 
 def _is_flag_letter(character: str) -> bool:

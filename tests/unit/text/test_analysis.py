@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agora.text import analysis, stemming
+from agora.text import analysis, languages, stemming
 from agora.text.analysis import QUERY_CHARACTERS, Group, analyse, analyse_query
 
 Find = Callable[[Sequence[str], str], list[int]]
@@ -209,6 +209,19 @@ def test_a_hostile_text_costs_time_and_terms_in_proportion_to_its_length(text: s
     assert sum(map(len, (group.text for group in analyse_query(text)))) <= 20 * QUERY_CHARACTERS
 
 
+def test_no_cache_keeps_a_long_word() -> None:
+    caches = [
+        *(analysis._document_terms, analysis._query_groups, analysis._forms_of_word),
+        *(stemming._stem, languages._votes),
+    ]
+    long = "x" * 100_000
+    before = [cache.cache_info().currsize for cache in caches]
+    assert analyse(f"{long} {long}-1").length == 3
+    assert analyse_query(long[:QUERY_CHARACTERS])
+    after = [cache.cache_info().currsize for cache in caches]
+    assert sum(after) - sum(before) <= 1  # the "1"
+
+
 def test_threads_stem_without_disturbing_each_other() -> None:
     words = [
         f"retrie{letter}s configurazioni{letter} oшибки nationalization{letter}ing" for letter in "abcdefghijklmnop"
@@ -226,5 +239,5 @@ def test_threads_stem_without_disturbing_each_other() -> None:
 
 def _forget_stems() -> None:
     analysis._query_groups.cache_clear()
-    analysis._forms.cache_clear()
+    analysis._forms_of_word.cache_clear()
     stemming._stem.cache_clear()

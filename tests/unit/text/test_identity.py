@@ -58,7 +58,10 @@ def test_slots_are_what_makes_two_texts_different_facts(text: str, found: set[st
         (f"{SENTENCE} and we retry", f"{SENTENCE} and we never retry"),
         (f"{SENTENCE}: use nginx not caddy", f"{SENTENCE}: use caddy not nginx"),
         (f"{SENTENCE}, this is enabled", f"{SENTENCE}, this is disabled"),
-        (f"{SENTENCE} said Alice", f"{SENTENCE} said Bob"),
+        (
+            f"{SENTENCE} when customers write many emails, said Alice",
+            f"{SENTENCE} when customers write many emails, said Bob",
+        ),
         (f"{SENTENCE} so billing calls mail and web", f"{SENTENCE} so mail calls billing and web"),
         (" ".join([SENTENCE] * 8) + " 3.10", " ".join([SENTENCE] * 8) + " 3.11"),
         ("数据库支持备份", "数据库不支持备份"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -32,6 +33,7 @@ def test_ids_sort_by_time(first: int, second: int) -> None:
 def test_ids_of_one_millisecond_sort_as_they_were_made_even_from_the_highest_random_number() -> None:
     made = [new_id("n", NOW, lambda size: b"\xff" * size) for _ in range(1000)]
     assert made == sorted(set(made))
+    assert {one[:12] for one in made} == {new_id("n", NOW)[:12]}
 
 
 def test_ids_of_many_threads_are_all_different_and_each_threads_are_in_order() -> None:
@@ -47,6 +49,24 @@ def test_ids_of_many_threads_are_all_different_and_each_threads_are_in_order() -
         thread.join(30)
     assert all(each == sorted(each) for each in made)
     assert len({one for each in made for one in each}) == 16_000
+
+
+def test_two_threads_at_a_new_millisecond_do_not_both_begin_it() -> None:
+    both = threading.Barrier(2)
+
+    def same_for_both(size: int) -> bytes:
+        # Only without the lock do two threads get here together.
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.3)
+        return b"\x01" * size
+
+    made: list[str] = []
+    threads = [threading.Thread(target=lambda: made.append(new_id("n", NOW + 3, same_for_both))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(set(made)) == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")

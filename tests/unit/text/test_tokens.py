@@ -72,6 +72,36 @@ def test_a_window_holds_the_whole_span_where_that_fits(parts: list[str], data: s
     assert span.strip() in shown
 
 
+@pytest.mark.parametrize(
+    "cluster", [cluster for cluster in CLUSTERS if len(cluster) > 1 and cluster.strip() == cluster]
+)
+def test_no_window_cuts_a_character_wherever_its_span_lies(cluster: str) -> None:
+    text = f"#{cluster * 30}#"
+    for start in range(0, len(text), 3):
+        for width in (0, 1, 2, 7):
+            for most in (1, 2, 3, 5, 8, 9, 10):
+                shown = window(text, start, start + width, most)
+                kept = shown.strip("…#")
+                assert kept == cluster * (len(kept) // len(cluster))
+                assert cost(shown) <= most
+
+
+def test_a_line_end_of_two_characters_is_not_cut() -> None:
+    text = "\r\n".join("ab" * 9)
+    shown = [window(text, start, start + 1, most).strip("…") for start in range(len(text)) for most in range(3, 8)]
+    assert all("\n" not in one.replace("\r\n", "") for one in shown)
+
+
+def test_a_window_within_a_sentence_begins_and_ends_with_a_word() -> None:
+    words = [f"word{number}" for number in range(200)]
+    text = " ".join(words)
+    for start in range(600, 700):
+        shown = window(text, start, start + 1, 20)
+        assert shown.startswith("…")
+        assert shown.endswith("…")
+        assert set(shown.strip("…").split()) <= set(words)
+
+
 TEXT = " ".join(f"Sentence number {number} is here." for number in range(200))
 
 

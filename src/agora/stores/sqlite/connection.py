@@ -170,7 +170,7 @@ class Database:
             writer.execute("PRAGMA optimize")
         writer.close()
 
-    def _transact(self, writer: sqlite3.Connection, task: _Job) -> object:
+    def _transact(self, writer: _Connection, task: _Job) -> object:
         self._begin(writer, task.deadline)
         try:
             # The lock may have come too late: nobody waits for this write any more.
@@ -213,14 +213,13 @@ class Database:
         )
         try:
             _configure(connection, self._synchronous, self._busy_timeout)
-            connection.identity = _identity(self.path)
-            if connection.identity is None or before not in {None, connection.identity}:
-                raise StoreUnavailable(
-                    f"the store {self.path} was taken away while it was opened", hint="Try again."
-                )
         except BaseException:
             connection.close()
             raise
+        connection.identity = _identity(self.path)
+        if connection.identity is None or before not in {None, connection.identity}:
+            connection.close()
+            raise StoreUnavailable(f"the store {self.path} was taken away while it was opened", hint="Try again.")
         return connection
 
     def _follow_file(self, old: _Connection | None) -> None:

@@ -24,9 +24,8 @@ def preview(connection: sqlite3.Connection, selection: Selection, now: int) -> F
 def forget(connection: sqlite3.Connection, selection: Selection, caller: Caller, now: int) -> Forgotten:
     """Hide the selected rows inside the caller's transaction: all of them or, if it raises, none."""
     chosen, unknown, already, shared = _choose(connection, selection, now)
-    actor = ensure_actor(connection, caller, now) if chosen else None
+    actor = ensure_actor(connection, caller, now)
     for row in chosen:
-        assert actor is not None
         connection.execute(
             "UPDATE items SET forgotten_at = ?, forget_reason = ? WHERE id = ?", (now, selection.reason, row)
         )
@@ -54,15 +53,16 @@ def restore(
     visible = rows.namespace_ids(connection, namespaces)
     for public_id in dict.fromkeys(ids):
         found = connection.execute(
-            "SELECT i.id, i.namespace_id, t.title, t.content, i.forgotten_at, i.superseded_by, i.key,"
+            "SELECT i.id, n.id, n.name, t.title, t.content, i.forgotten_at, i.superseded_by, i.key,"
             " i.expires_at IS NOT NULL AND i.expires_at <= ? FROM items i"
+            " JOIN namespaces n ON n.id = i.namespace_id"
             f" JOIN texts t ON t.item_id = i.id WHERE i.public_id = ? AND i.namespace_id IN ({rows.places(visible)})",
             (now, public_id, *visible),
         ).fetchone()
         if found is None:
             unknown.append(public_id)
             continue
-        row, namespace_id, title, content, forgotten_at, superseded_by, key, ended = found
+        row, namespace_id, namespace, title, content, forgotten_at, superseded_by, key, ended = found
         if ended:
             expired.append(public_id)
             continue
@@ -73,6 +73,8 @@ def restore(
         if superseded_by is None and twin is not None and (key is None or twin.key is None):
             duplicates[public_id] = twin.public_id
             continue
+        if superseded_by is None:
+            heads.retire_expired(connection, namespace_id, namespace, content, now, actor)
         connection.execute("UPDATE items SET forgotten_at = NULL, forget_reason = NULL WHERE id = ?", (row,))
         if superseded_by is None:
             spans = fulltext.spans(connection, row)

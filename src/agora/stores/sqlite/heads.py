@@ -44,7 +44,7 @@ def of_text(connection: sqlite3.Connection, namespace_id: int, content: str, now
     )
 
 
-def retire_expired(  # noqa: PLR0913, PLR0917 - a row's place, and who moves it when
+def retire_expired(
     connection: sqlite3.Connection, namespace_id: int, namespace: str, content: str, now: int, actor: Actor
 ) -> None:
     """Take rows of this text that only the clock has ended out of its place in the index of texts."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +12,55 @@ from numpy.typing import NDArray
 from agora.ports.text_index import Matches
 from agora.ports.vector_index import Among
 from agora.stores.sqlite.rows import blocks, places
+from agora.stores.sqlite.weighing import Scale, Scored, Weight
 from agora.text.analysis import Group
 
-K1, B = 1.2, 0.75
-"""Okapi BM25 with the constants of Robertson and Zaragoza (2009), section 3.5."""
+Ints = NDArray[np.int64]
 
 _POSTINGS = 4000
-"""Passages gathered per query before the commonest words stop bringing new ones: from then they only score."""
+"""Passages gathered per query before commoner words stop bringing new ones: from then they only score."""
 
-_FUNCTION_WORD = 0.3
-"""Weight of a function word: in a store of ten notes "the" may be as rare as a name."""
+_SPARE = 64
+"""Items scored beyond those wanted, since they are chosen before their term counts and lengths are known."""
+
+_PIECES = 32
+"""Passages of one item that are scored, most promising first: a book must not take all the time."""
 
 _STATISTICS = "note"
 """Type whose statistics weigh the words; documents will bring their own."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """A query's words with what is known of them so far."""
+
+    groups: Sequence[Group]
+    namespaces: tuple[int, ...]
+    scale: Scale
+    waiting: list[int]
+    """Numbers of words that could bring more passages, the commonest first."""
+    gathered: dict[int, Ints] = field(default_factory=dict)
+    """Word number to the ascending passages that hold it; words that are not here are looked for in the texts."""
+
+    def sums(self) -> tuple[Ints, NDArray[np.float64]]:
+        """Every gathered passage, ascending, with the rarity of its gathered words."""
+        if not self.gathered:
+            return np.empty(0, np.int64), np.empty(0)
+        weights = [
+            np.full(len(found), self.scale.weights[number].idf) for number, found in sorted(self.gathered.items())
+        ]
+        every = np.concatenate([found for _, found in sorted(self.gathered.items())])
+        passages, place = np.unique(every, return_inverse=True)
+        return passages, np.bincount(place, np.concatenate(weights), len(passages))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A passage and its place in its item."""
+
+    passage: int
+    item: int
+    n: int
 
 
 class FullTextView:
@@ -33,27 +68,23 @@ class FullTextView:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._last: _Question | None = None
 
     def matching(self, groups: Sequence[Group], among: Among, limit: int) -> Matches:
-        """As `TextView.matching`: rarest words first bring the candidates, all words score them."""
-        weights, mean = self._weights(groups, among)
-        gathered: dict[int, float] = {}
-        items: dict[int, int] = {}
-        allowed = None if among.rows is None else set(among.rows.tolist())
-        budget = _POSTINGS
-        for weight in sorted(weights, key=lambda w: (w.passages, w.group.text)):
-            if not weight.present or (gathered and budget <= 0):
-                continue
-            postings = self._postings(weight.present, among)
-            budget -= len(postings)
-            for passage, item in postings:
-                if allowed is None or item in allowed:
-                    items[passage] = item
-                    gathered[passage] = gathered.get(passage, 0.0) + weight.idf
-        best = sorted(gathered, key=lambda passage: (-gathered[passage], items[passage], passage))[: 2 * limit]
-        scored = _Scores(weights, mean, self._texts(best), items)
-        live = self._live(sorted({items[passage] for passage in best}), among)
-        found = scored.of(np.array(live, dtype=np.int64))
+        """As `TextView.matching`: rarest words first bring the candidates, all words score them.
+
+        A function word alone brings no candidate unless the query is made of nothing else.
+        """
+        question = self._question(groups, among)
+        wanted = limit + _SPARE
+        while True:
+            # One round is enough unless most of what it found has expired.
+            self._gather(question, among, wanted)
+            pieces = self._choose(question, among, wanted)
+            if len(pieces) >= wanted or not question.waiting:
+                break
+        best = self._best(question, [piece for each in pieces.values() for piece in each])
+        found = _matches(np.array(sorted(best), dtype=np.int64), best)
         order = np.lexsort((found.rows, -found.bm25))[:limit]
         return Matches(
             found.rows[order],
@@ -63,21 +94,22 @@ class FullTextView:
             tuple(found.words[place] for place in order),
         )
 
-    def matches(self, groups: Sequence[Group], among: Among, rows: NDArray[np.int64]) -> Matches:
+    def matches(self, groups: Sequence[Group], among: Among, rows: Ints) -> Matches:
         """As `TextView.matches`."""
-        weights, mean = self._weights(groups, among)
-        items: dict[int, int] = {}
+        question = self._question(groups, among)
+        pieces: list[_Piece] = []
         for block in blocks(rows.tolist()):
-            items |= dict(
-                self._connection.execute(
-                    f"SELECT id, item_id FROM passages WHERE item_id IN ({places(block)})",
-                    tuple(block),
-                )
+            found = self._connection.execute(
+                f"SELECT id, item_id, n FROM passages WHERE item_id IN ({places(block)}) ORDER BY item_id, n",
+                tuple(block),
             )
-        return _Scores(weights, mean, self._texts(list(items)), items).of(rows)
+            pieces += (_Piece(*piece) for piece in found)
+        return _matches(rows, self._best(question, self._most_promising(question, pieces)))
 
-    def _weights(self, groups: Sequence[Group], among: Among) -> tuple[list[_Weight], float]:
-        """What each word of the query is worth in the searched namespaces; the mean length of a passage there."""
+    def _question(self, groups: Sequence[Group], among: Among) -> _Question:
+        """What the searched namespaces know of the words of the query; asked again, what is known already."""
+        if self._last and self._last.groups == groups and self._last.namespaces == among.namespaces:
+            return self._last
         inside = f"namespace_id IN ({places(among.namespaces)}) AND type = ?"
         total, words = self._connection.execute(
             f"SELECT coalesce(sum(passages), 0), coalesce(sum(words), 0) FROM namespace_stats WHERE {inside}",
@@ -92,115 +124,143 @@ class FullTextView:
                     (*among.namespaces, _STATISTICS, *block),
                 )
             )
-        return [_Weight.of(group, counts, total) for group in groups], words / total if total else 1.0
+        weights = [Weight.of(group, counts, total) for group in groups]
+        present = [number for number, weight in enumerate(weights) if weight.present]
+        telling = [number for number in present if not groups[number].common]
+        waiting = sorted(telling or present, key=lambda number: (-weights[number].passages, groups[number].text))
+        scale = Scale(weights, words / total if total else 1.0)
+        self._last = _Question(groups, among.namespaces, scale, waiting)
+        return self._last
 
-    def _postings(self, terms: Sequence[str], among: Among) -> list[tuple[int, int]]:
-        """Passage and item of every passage in scope that holds one of `terms`."""
+    def _gather(self, question: _Question, among: Among, wanted: int) -> None:
+        """Find the passages of the next words, rarest first: of one at least, of all while they are few."""
+        weights = question.scale.weights
+        budget = _POSTINGS
+        seen: set[int] = set()
+        while question.waiting:
+            number = question.waiting[-1]
+            if seen and weights[number].passages > budget:
+                return
+            question.waiting.pop()
+            found = question.gathered[number] = self._postings(weights[number].present, among)
+            budget -= len(found)
+            seen.update(found.tolist())
+            rest = sum(weights[other].idf for other in question.waiting)
+            if len(seen) >= wanted and rest < weights[number].idf:
+                # All that is left together is worth less than the least that each of these has.
+                return
+
+    def _postings(self, terms: Sequence[str], among: Among) -> Ints:
+        """Every passage in scope that holds one of `terms`, ascending."""
         scope = " OR ".join(f"n{namespace}" for namespace in among.namespaces)
         match = f"scope : ({scope}) AND {{title body}} : ({' OR '.join(_quoted(terms))})"
-        return self._connection.execute(
-            "SELECT f.rowid, p.item_id FROM fulltext f JOIN passages p ON p.id = f.rowid WHERE fulltext MATCH ?",
-            (match,),
-        ).fetchall()
+        if among.rows is None:
+            # One long string is read several times as fast as a row for each.
+            return _numbers(
+                self._connection.execute(
+                    "SELECT group_concat(rowid, ' ') FROM fulltext WHERE fulltext MATCH ?", (match,)
+                )
+            )[0]
+        passages, items = _numbers(
+            self._connection.execute(
+                "SELECT group_concat(f.rowid, ' '), group_concat(p.item_id, ' ') FROM fulltext f"
+                " JOIN passages p ON p.id = f.rowid WHERE fulltext MATCH ?",
+                (match,),
+            )
+        )
+        return passages[np.isin(items, among.rows)]
 
-    def _live(self, rows: Sequence[int], among: Among) -> list[int]:
-        # The index drops superseded and forgotten rows in their own transaction; expiry only the clock knows.
-        kept: list[int] = []
-        for block in blocks(rows):
-            kept += [
-                row[0]
-                for row in self._connection.execute(
-                    f"SELECT id FROM items WHERE id IN ({places(block)})"
-                    " AND (expires_at IS NULL OR expires_at > ?) ORDER BY id",
+    def _choose(self, question: _Question, among: Among, wanted: int) -> dict[int, list[_Piece]]:
+        """The `wanted` live items with the rarest words, each with its most promising passages."""
+        passages, sums = question.sums()
+        ranked = passages[np.lexsort((passages, -sums))].tolist()
+        chosen: dict[int, list[_Piece]] = {}
+        for block in blocks(ranked):
+            # The index drops superseded and forgotten rows in their own transaction; expiry only the clock knows.
+            live = {
+                found[0]: _Piece(*found)
+                for found in self._connection.execute(
+                    "SELECT p.id, p.item_id, p.n FROM passages p JOIN items i ON i.id = p.item_id"
+                    f" WHERE p.id IN ({places(block)}) AND (i.expires_at IS NULL OR i.expires_at > ?)",
                     (*block, among.now),
                 )
-            ]
-        return kept
+            }
+            for passage in block:
+                if (piece := live.get(passage)) is None:
+                    continue
+                if piece.item not in chosen:
+                    if len(chosen) == wanted:
+                        return chosen
+                    chosen[piece.item] = []
+                if len(chosen[piece.item]) < _PIECES:
+                    chosen[piece.item].append(piece)
+        return chosen
 
-    def _texts(self, passages: Sequence[int]) -> dict[int, tuple[str, int]]:
+    def _most_promising(self, question: _Question, pieces: list[_Piece]) -> list[_Piece]:
+        """At most `_PIECES` passages of each item."""
+        by_item: dict[int, list[_Piece]] = {}
+        for piece in pieces:
+            by_item.setdefault(piece.item, []).append(piece)
+        if all(len(each) <= _PIECES for each in by_item.values()):
+            return pieces
+        passages, sums = question.sums()
+        worth = dict(zip(passages.tolist(), sums.tolist(), strict=True))
+        return [
+            piece
+            for each in by_item.values()
+            for piece in sorted(each, key=lambda piece: (-worth.get(piece.passage, 0.0), piece.n))[:_PIECES]
+        ]
+
+    def _best(self, question: _Question, pieces: list[_Piece]) -> dict[int, tuple[Scored, int]]:
+        """The score of each item, and the number of the passage that earned it, for all that match at all."""
+        ids = np.array([piece.passage for piece in pieces], dtype=np.int64)
+        words: list[list[int]] = [[] for _ in pieces]
+        for number, weight in enumerate(question.scale.weights):
+            if number in question.gathered:
+                for place in np.flatnonzero(np.isin(ids, question.gathered[number])).tolist():
+                    words[place].append(number)
+            elif weight.present:
+                for each in words:
+                    each.append(number)
+        texts = self._texts([piece.passage for piece, possible in zip(pieces, words, strict=True) if possible])
+        best: dict[int, tuple[Scored, int]] = {}
+        for piece, possible in zip(pieces, words, strict=True):
+            if not possible or piece.passage not in texts:
+                continue
+            scored = question.scale.score(*texts[piece.passage], possible)
+            if scored.words:
+                known = best.get(piece.item)
+                better = (scored.coverage, scored.bm25, -piece.n)
+                if known is None or better > (known[0].coverage, known[0].bm25, -known[1]):
+                    best[piece.item] = (scored, piece.n)
+        return best
+
+    def _texts(self, passages: Sequence[int]) -> dict[int, tuple[str, str, int]]:
+        """Title, body and number of words of each passage that the index holds."""
         found = {}
         for block in blocks(passages):
+            # From the table beneath the full-text table: the same row, without the way through the module.
             for passage, title, body, words in self._connection.execute(
-                f"SELECT rowid, title, body, words FROM fulltext WHERE rowid IN ({places(block)})",
-                tuple(block),
+                f"SELECT id, c1, c2, c3 FROM fulltext_content WHERE id IN ({places(block)})", tuple(block)
             ):
-                # Framed by blanks so that a term is found whole by substring search, which is C speed.
-                found[passage] = (f" {title} {body} ", words)
+                found[passage] = (title, body, words)
         return found
 
 
-class _Scores:
-    """Scores passages, and gives each item the best of its passages."""
-
-    def __init__(
-        self,
-        weights: Sequence[_Weight],
-        mean: float,
-        texts: dict[int, tuple[str, int]],
-        items: dict[int, int],
-    ) -> None:
-        self._weights = weights
-        self._mean = max(mean, 1.0)
-        self._mass = sum(weight.idf for weight in weights) or 1.0
-        self._of_item: dict[int, tuple[float, float, int, tuple[str, ...]]] = {}
-        for passage in sorted(texts):
-            coverage, bm25, words = self._score(*texts[passage])
-            best = self._of_item.get(items[passage])
-            if best is None or (coverage, bm25) > best[:2]:
-                self._of_item[items[passage]] = (coverage, bm25, passage, words)
-
-    def of(self, rows: NDArray[np.int64]) -> Matches:
-        """The scores of `rows`, in their order."""
-        found = [self._of_item.get(row, (0.0, 0.0, 0, ())) for row in rows.tolist()]
-        return Matches(
-            rows,
-            np.array([each[0] for each in found], dtype=np.float64),
-            np.array([each[1] for each in found], dtype=np.float64),
-            np.array([each[2] for each in found], dtype=np.int64),
-            tuple(each[3] for each in found),
-        )
-
-    def _score(self, text: str, length: int) -> tuple[float, float, tuple[str, ...]]:
-        # Constant beside every word: how long the passage is against the mean.
-        norm = K1 * (1 - B + B * length / self._mean)
-        coverage, bm25, words = 0.0, 0.0, []
-        for weight in self._weights:
-            count, worth = weight.found_in(text)
-            if count:
-                words.append(weight.group.text)
-                coverage += worth
-                bm25 += worth * count * (K1 + 1) / (count + norm)
-        return min(1.0, coverage / self._mass), bm25, tuple(words)
+def _matches(rows: Ints, best: dict[int, tuple[Scored, int]]) -> Matches:
+    nothing = (Scored(0.0, 0.0, ()), 0)
+    found = [best.get(row, nothing) for row in rows.tolist()]
+    return Matches(
+        rows,
+        np.array([scored.coverage for scored, _ in found], dtype=np.float64),
+        np.array([scored.bm25 for scored, _ in found], dtype=np.float64),
+        np.array([n for _, n in found], dtype=np.int64),
+        tuple(scored.words for scored, _ in found),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Weight:
-    group: Group
-    present: tuple[str, ...]
-    """The alternatives that occur in the searched namespaces, the word itself first."""
-    worths: tuple[float, ...]
-    """Of each of `present`: a stem is worth what a word as frequent as it is."""
-    passages: int
-    idf: float
-
-    @classmethod
-    def of(cls, group: Group, counts: dict[str, int], total: int) -> _Weight:
-        present = tuple(term for term in group.alternatives if counts.get(term))
-        share = _FUNCTION_WORD if group.common else 1.0
-        worths = tuple(share * _idf(counts[term], total) for term in present)
-        # A word nobody used weighs as much as the rarest: a note that lacks it covers less of the query.
-        idf = max(worths) if worths else share * _idf(0, total)
-        return cls(group, present, worths, sum(counts[term] for term in present), idf)
-
-    def found_in(self, text: str) -> tuple[int, float]:
-        for term, worth in zip(self.present, self.worths, strict=True):
-            if count := text.count(f" {term} "):
-                return count, worth
-        return 0, 0.0
-
-
-def _idf(passages: int, total: int) -> float:
-    return math.log(1 + (max(total, passages) - passages + 0.5) / (passages + 0.5))
+def _numbers(cursor: sqlite3.Cursor) -> list[Ints]:
+    return [np.fromstring(column or "", dtype=np.int64, sep=" ") for column in cursor.fetchone()]
 
 
 def _quoted(terms: Iterable[str]) -> list[str]:

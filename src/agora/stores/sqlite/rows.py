@@ -15,7 +15,8 @@ _COLUMNS = (
     "SELECT i.id, i.public_id, n.name, t.content, t.title, i.kind, i.key, i.version, t.metadata, i.confidence,"
     " i.created_at, i.updated_at, i.occurred_at, i.expires_at, i.forgotten_at, i.forget_reason,"
     " before.public_id, after.public_id, i.type FROM items i JOIN namespaces n ON n.id = i.namespace_id"
-    " JOIN texts t ON t.item_id = i.id LEFT JOIN items before ON before.id = i.supersedes LEFT JOIN items after ON after.id = i.superseded_by"
+    " JOIN texts t ON t.item_id = i.id LEFT JOIN items before ON before.id = i.supersedes"
+    " LEFT JOIN items after ON after.id = i.superseded_by"
 )
 BLOCK = 400
 """Parameters per statement, well under the 999 of an SQLite built with its old default."""

@@ -126,7 +126,10 @@ class Save:
     ) -> int:
         draft, now = self.draft, self.now
         occurred, expires, confidence = (
-            maybe_micros(draft.occurred_at), maybe_micros(draft.expires_at), draft.confidence)
+            maybe_micros(draft.occurred_at),
+            maybe_micros(draft.expires_at),
+            draft.confidence,
+        )
         if kept is not None:
             expires = _later(kept["expires_at"], expires)
             confidence = kept["confidence"] if confidence is None else confidence

@@ -1,0 +1,128 @@
+"""Cuts a long text into overlapping passages that the model can read, at sentence ends where it can."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+
+from agora.model.deadline import Deadline
+from agora.model.profile import Span
+
+Offsets = Sequence[tuple[int, int]]
+
+WINDOW = 200
+"""Word pieces of a passage at most, when a text does not fit into one."""
+
+EARLIEST = 140
+"""A passage may end from here on, if a sentence, a line or at least a word ends."""
+
+OVERLAP = (30, 60)
+"""Word pieces that a passage shares with the next one, at least and at most: a sentence or two."""
+
+LONGEST = 8192
+"""Code points of a passage at most. Only long white space and words over 100 characters, which WordPiece
+reads as one unknown piece, come near it."""
+
+_OVERLAP_CHARACTERS = 1024
+_GRAPHEME = 64
+_ENDS = (
+    re.compile(r"\n[^\S\n]*\n\s*"),
+    re.compile(r"\n\s*"),
+    re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？｡]+[”』」）]*"),
+    re.compile(r"\s+"),
+)
+"""Where a passage may end, best first: paragraph, line, sentence, word."""
+
+_JOINERS = frozenset("\N{ZERO WIDTH JOINER}\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}")
+_SKIN_TONES = range(0x1F3FB, 0x1F400)
+
+
+def split(text: str, pieces: Callable[[str], Offsets], room: int, deadline: Deadline) -> tuple[Span, ...]:
+    """Passages that cover `text`, in order, each but the last overlapping the next; at least one.
+
+    `pieces` gives the offsets of the word pieces of a text; each passage, taken alone, has at most `room`
+    of them, so that nothing of it is cut off when it is encoded. Memory does not grow with the text:
+    it is tokenised a passage at a time, with a look ahead.
+
+    Raises: DeadlineExceeded, Cancelled.
+    """
+    spans: list[Span] = []
+    start, reach = 0, 2048
+    # White space behind the last word makes no passage of its own.
+    end = len(text.rstrip())
+    while True:
+        deadline.check()
+        found = pieces(text[start : start + reach])
+        last = start + reach >= end
+        if len(found) <= room:
+            if last:
+                return (*spans, Span(start, len(text)))
+            if reach < LONGEST or not found:
+                reach *= 4
+                continue
+        stop, own = _passage(text, start, start + reach, found, pieces, room)
+        spans.append(Span(start, stop))
+        if stop >= end:
+            return (*spans[:-1], Span(start, len(text)))
+        reach = min(LONGEST, max(512, 2 * (stop - start)))
+        start = _next_start(text, start, stop, own)
+
+
+def _passage(
+    text: str, start: int, ahead: int, found: Offsets, pieces: Callable[[str], Offsets], room: int
+) -> tuple[int, Offsets]:
+    """Where the passage that begins at `start` stops, and the offsets of its pieces."""
+    if len(found) > room:
+        window = min(WINDOW, room)
+        earliest, latest = start + found[window * EARLIEST // WINDOW][0], start + found[window][0]
+    else:
+        # Few pieces in many characters.
+        earliest, latest = (start + ahead) // 2, ahead
+    stop = max(start + 1, _end_between(text, earliest, latest))
+    own = pieces(text[start:stop])
+    # A word of over 100 characters is one piece, its first half may be a hundred.
+    while len(own) > room:
+        stop = max(start + 1, _whole(text, start, start + own[min(WINDOW, room)][0]))
+        own = pieces(text[start:stop])
+    return stop, own
+
+
+def _next_start(text: str, start: int, stop: int, own: Offsets) -> int:
+    least, most = OVERLAP
+    if len(own) > 2 * most:
+        earliest, latest = start + own[-most][0], start + own[-least][0]
+        earliest = max(earliest, stop - _OVERLAP_CHARACTERS)
+    else:
+        earliest, latest = stop - min(_OVERLAP_CHARACTERS, (stop - start) // 4), stop - 1
+    found = _end_between(text, earliest, max(earliest, latest))
+    # Always onwards, even when many pieces stand for one character.
+    return found if start < found < stop else stop
+
+
+def _end_between(text: str, earliest: int, latest: int) -> int:
+    """The last position in (earliest, latest] where a paragraph ends, else a line, a sentence, a word, a grapheme."""
+    for pattern in _ENDS:
+        best = 0
+        for match in pattern.finditer(text, earliest, latest):
+            best = match.end()
+        if best:
+            return best
+    return _whole(text, earliest, latest)
+
+
+def _whole(text: str, earliest: int, position: int) -> int:
+    """`position`, or a little before it, so that marks, joined emoji and skin tones stay with their base."""
+    at = position
+    while at > max(earliest, position - _GRAPHEME) and at < len(text) and _joined(text[at - 1], text[at]):
+        at -= 1
+    return at if at > earliest else position
+
+
+def _joined(before: str, after: str) -> bool:
+    return (
+        after in _JOINERS
+        or before == "\N{ZERO WIDTH JOINER}"
+        or ord(after) in _SKIN_TONES
+        or unicodedata.category(after).startswith("M")
+    )

@@ -1,0 +1,80 @@
+"""What a word is worth and how a passage scores: the statistics of the searched namespaces, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agora.text.analysis import Group
+
+K1, B = 1.2, 0.75
+"""Okapi BM25 with the constants of Robertson and Zaragoza (2009), section 3.5."""
+
+_FUNCTION_WORD = 0.3
+"""Weight of a function word: in a store of ten notes "the" may be as rare as a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What one word of a query is worth."""
+
+    group: Group
+    present: tuple[str, ...]
+    """The alternatives that occur in the searched namespaces, the word itself first."""
+    needles: tuple[tuple[str, float], ...]
+    """Each of `present` framed by blanks, with its worth: a stem is worth what a word as frequent as it is."""
+    passages: int
+    """How many passages hold it, those with two of its forms counted twice."""
+    idf: float
+
+    @classmethod
+    def of(cls, group: Group, counts: Mapping[str, int], total: int) -> Weight:
+        """The weight of `group` where `counts` of `total` passages hold each of its terms."""
+        present = tuple(term for term in group.alternatives if counts.get(term))
+        share = _FUNCTION_WORD if group.common else 1.0
+        worths = [share * _idf(counts[term], total) for term in present]
+        # A word nobody used weighs as much as the rarest: a note that lacks it covers less of the query.
+        idf = max(worths) if worths else share * _idf(0, total)
+        needles = tuple((f" {term} ", worth) for term, worth in zip(present, worths, strict=True))
+        return cls(group, present, needles, sum(counts[term] for term in present), idf)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """How well a passage matches; greater is better, by coverage first."""
+
+    coverage: float
+    bm25: float
+    words: tuple[str, ...]
+
+
+class Scale:
+    """Scores passages for one query."""
+
+    def __init__(self, weights: Sequence[Weight], mean: float) -> None:
+        """`mean`: words of a passage in the searched namespaces, on average."""
+        self.weights = weights
+        self._mean = max(mean, 1.0)
+        self._mass = sum(weight.idf for weight in weights) or 1.0
+
+    def score(self, title: str, body: str, length: int, candidates: Iterable[int]) -> Scored:
+        """The score of a passage in which at most the words with these numbers, ascending, may occur."""
+        # Framed by blanks, a term is found whole by substring search, which is C speed. Each has blanks of its own:
+        # two occurrences side by side are two.
+        text = f" {title} {body} ".replace(" ", "  ")
+        # Constant beside every word: how long the passage is against the mean.
+        norm = K1 * (1 - B + B * length / self._mean)
+        coverage, bm25, words = 0.0, 0.0, []
+        for number in candidates:
+            for needle, worth in self.weights[number].needles:
+                if count := text.count(needle):
+                    words.append(self.weights[number].group.text)
+                    coverage += worth
+                    bm25 += worth * count * (K1 + 1) / (count + norm)
+                    break
+        return Scored(min(1.0, coverage / self._mass), bm25, tuple(words))
+
+
+def _idf(passages: int, total: int) -> float:
+    return math.log(1 + (max(total, passages) - passages + 0.5) / (passages + 0.5))
