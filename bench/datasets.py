@@ -113,10 +113,9 @@ def _pair(corpus: Path, queries: Path) -> tuple[list[Document], list[Question]]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as file:
-        for line in file:
-            yield json.loads(line)
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    yield from (json.loads(line) for line in text.decode("utf-8").split("\n") if line.strip())
 
 
 _LOADERS = {

@@ -1,9 +1,9 @@
 """Fit the constants of the relevance score and compare it with its parts, on real questions.
 
 Every set is saved through the public service into a fresh store; each question's candidates, their cosine and their
-coverage are collected, then one logistic is fitted: its direction by a listwise softmax (which candidate is right),
-its scale and bias by plain logistic regression (how likely it is right), all sets weighing the same. Questions are
-split in two by the seed: constants come from one half, figures from the other.
+coverage are collected. One logistic is fitted for sets that the encoder reads and one for the others: its direction by
+a listwise softmax (which candidate is right), its scale and bias by logistic regression (how likely it is right), all
+sets weighing the same. Questions are split in two by the seed: constants come from one half, figures from the other.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ import argparse
 import json
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import datasets, machine
 from agora.app import SystemClock
 from agora.embedding.onnx import OnnxEncoder, packaged_model
 from agora.memory.notes import Notes
-from agora.memory.ranking import CANDIDATES, WEIGHTS, rank
+from agora.memory.ranking import CANDIDATES, FOREIGN, NATIVE, rank
 from agora.model.caller import Caller, Scope
 from agora.model.deadline import Deadline
 from agora.model.note import Draft
@@ -31,19 +30,19 @@ from agora.model.query import Filter
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import SilentLog
 from agora.text.analysis import analyse_query
+from bench import datasets, machine
 
 Floats = NDArray[np.float64]
-SETS = (
-    "agentnotes:en", "agentnotes:it", "agentnotes:ru", "xquad:en-en", "xquad:ru-ru", "squad_it", "scifact",
-    "cosqa:dev", "tldr:en", "locomo",
-)  # fmt: skip
+NATIVE_SETS = ("agentnotes:en", "xquad:en-en", "scifact", "cosqa:dev", "tldr:en", "locomo")
+FOREIGN_SETS = ("agentnotes:it", "agentnotes:ru", "xquad:ru-ru", "squad_it")
+NAMES = ("cosine", "coverage", "squared", "both")
 CALLER = Caller(Scope("bench", "argument"), agent="bench", session="h", client="bench")
 LONG = Deadline(1e6)
 
 
 @dataclass
 class Candidates:
-    """Features (cosine, coverage, their product) and labels of one question's candidates."""
+    """Features (cosine, coverage, its square, their product) and labels of one question's candidates."""
 
     features: Floats
     right: NDArray[np.bool_]
@@ -55,40 +54,52 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--sets", nargs="+", default=[*NATIVE_SETS, *FOREIGN_SETS])
     parser.add_argument("--most", type=int, default=400, help="questions per set")
     parser.add_argument("--documents", type=int, default=2500, help="documents per set, gold ones first")
     options = parser.parse_args()
+    groups = {
+        "native": [name for name in options.sets if name in NATIVE_SETS],
+        "foreign": [name for name in options.sets if name in FOREIGN_SETS],
+    }
     collected = {name: collect(options, name) for name in options.sets}
     halves = {name: (found[::2], found[1::2]) for name, found in collected.items()}
-    train = [half[0] for half in halves.values()]
-    report: dict[str, Any] = {"machine": machine.describe(), "candidates": CANDIDATES}
-    report["weights"] = {
-        mode: fit(train, mask)
-        for mode, mask in (("hybrid", (1, 1, 1)), ("semantic", (1, 0, 0)), ("lexical", (0, 1, 0)))
+
+    def train(names: Sequence[str]) -> list[list[Candidates]]:
+        return [halves[name][0] for name in names]
+
+    fitted = {
+        "native hybrid": fit(train(groups["native"]), (1, 0, 1, 0)),
+        "foreign hybrid": fit(train(groups["foreign"]), (1, 1, 0, 1)),
+        "semantic": fit(train(groups["native"]), (1, 0, 0, 0)),
+        "lexical": fit(train(options.sets), (0, 1, 0, 0)),
     }
-    current = WEIGHTS["hybrid"]
-    rankings = {
-        "cosine": np.array([1.0, 0, 0]),
-        "coverage": np.array([0, 1.0, 0]),
-        "current": np.array([current.cosine, current.coverage, current.both]),
-        "fitted": np.array([report["weights"]["hybrid"][key] for key in ("cosine", "coverage", "both")]),
-    }
-    report["figures"] = {
-        name: {"questions": len(test), **{kind: figures(test, weights) for kind, weights in rankings.items()}}
-        for name, (_, test) in halves.items()
+    figures = {}
+    for group, names in groups.items():
+        current = asdict((NATIVE if group == "native" else FOREIGN)["hybrid"])
+        rankings = {
+            "cosine": np.array([1.0, 0, 0, 0]),
+            "coverage": np.array([0, 1.0, 0, 0]),
+            "current": np.array([current[key] for key in NAMES]),
+            "fitted": np.array([fitted[f"{group} hybrid"][key] for key in NAMES]),
+        }
+        for name in names:
+            test = halves[name][1]
+            rows = {kind: measure(test, weights) for kind, weights in rankings.items()}
+            figures[name] = {"questions": len(test), **rows}
+            told = "  ".join(f"{kind} r@1 {row['recall@1']:.3f} r@5 {row['recall@5']:.3f}" for kind, row in rows.items())
+            print(f"{name:15} n={len(test):4}  {told}")
+    print(json.dumps(fitted, indent=1))
+    report = {
+        "machine": machine.describe(),
+        "candidates": CANDIDATES,
+        "documents": options.documents,
+        "most": options.most,
+        "weights": fitted,
+        "figures": figures,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=2), encoding="utf-8")
-    print(json.dumps(report["weights"], indent=1))
-    for name, row in report["figures"].items():
-        print(f"{name:15} n={row['questions']:4}", end="")
-        for kind in rankings:
-            print(
-                f"  {kind} r@1 {row[kind]['recall@1']:.3f} r@5 {row[kind]['recall@5']:.3f} mrr {row[kind]['mrr']:.3f}",
-                end="",
-            )
-        print()
 
 
 def collect(options: argparse.Namespace, name: str) -> list[Candidates]:
@@ -109,12 +120,11 @@ def collect(options: argparse.Namespace, name: str) -> list[Candidates]:
         with store.read(LONG) as reading:
             among = reading.among(Filter(("bench",)))
             for question in data.questions:
-                ranked = rank(
-                    reading, among, "hybrid", encoder.encode(question.text, LONG), analyse_query(question.text)
-                )
+                vector, groups = encoder.encode(question.text, LONG), analyse_query(question.text)
+                ranked = rank(reading, among, NATIVE["hybrid"], vector, groups)
                 names = {row: ids.get(note.id) for row, note in reading.by_row([each.row for each in ranked]).items()}
                 rows = [(max(0.0, each.cosine), each.coverage) for each in ranked]
-                features = np.array([(c, v, c * v) for c, v in rows]).reshape(-1, 3)
+                features = np.array([(c, v, v * v, c * v) for c, v in rows]).reshape(-1, 4)
                 right = np.array([names[each.row] in question.gold for each in ranked], dtype=np.bool_)
                 found.append(Candidates(features, right, len(question.gold)))
         store.close()
@@ -122,46 +132,51 @@ def collect(options: argparse.Namespace, name: str) -> list[Candidates]:
     return found
 
 
-def fit(sets: list[list[Candidates]], mask: tuple[int, int, int]) -> dict[str, float]:
-    """Direction by softmax over each question's candidates, then scale and bias by logistic regression."""
+def fit(sets: list[list[Candidates]], mask: tuple[int, ...]) -> dict[str, float]:
+    """Direction by softmax over each question's candidates (Adam), then scale and bias by logistic regression."""
     use = np.array(mask, dtype=np.float64)
-    weights = 8.0 * use
-    for step in range(1500):
-        gradient, share = np.zeros(3), 0
-        for candidates in sets:
-            usable = [each for each in candidates if each.right.any()]
-            for each in usable:
+    usable = [[each for each in candidates if each.right.any()] for candidates in sets]
+    weights, momentum, spread = 3.0 * use, np.zeros(len(use)), np.zeros(len(use))
+    for step in range(1, 401):
+        gradient = -1e-4 * weights
+        for candidates in usable:
+            for each in candidates:
                 chance = _softmax(each.features @ weights)
-                target = each.right / each.right.sum()
-                gradient += (target - chance) @ each.features / len(usable)
-            share += bool(usable)
-        weights = np.maximum(0.0, weights + 8.0 / (1 + step / 300) * use * (gradient / share - 2e-4 * weights))
+                target = chance * each.right
+                share = (target / target.sum() - chance) @ each.features
+                gradient += share / (len(candidates) * len(usable))
+        momentum = 0.9 * momentum + 0.1 * gradient
+        spread = 0.99 * spread + 0.01 * gradient**2
+        move = momentum / (1 - 0.9**step) / (np.sqrt(spread / (1 - 0.99**step)) + 1e-9)
+        weights = use * np.maximum(0.0, weights + 0.4 * move / (1 + step / 150))
     scale, bias = _calibrate(sets, weights)
-    return {
-        "bias": round(bias, 3),
-        **{key: round(float(w * scale), 3) for key, w in zip(("cosine", "coverage", "both"), weights, strict=True)},
-    }
+    scaled = {key: round(float(weight * scale), 2) for key, weight in zip(NAMES, weights, strict=True)}
+    return {"bias": round(bias, 2), **scaled}
 
 
 def _calibrate(sets: list[list[Candidates]], weights: Floats) -> tuple[float, float]:
-    """Scale and bias under which the score is the share of such candidates that are right (Newton's method)."""
+    """Scale and bias under which the score is the share of such candidates that are right (damped Newton)."""
     values = [np.concatenate([each.features @ weights for each in candidates]) for candidates in sets]
-    labels = [np.concatenate([each.right for each in candidates]).astype(float) for candidates in sets]
+    labels = np.concatenate([each.right for candidates in sets for each in candidates]).astype(float)
     importance = np.concatenate(
         [np.full(len(value), 1 / len(candidates)) for value, candidates in zip(values, sets, strict=True)]
     )
     x = np.column_stack([np.concatenate(values), np.ones(len(importance))])
-    y = np.concatenate(labels)
-    beta = np.array([1.0, -float(weights.sum())])
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-np.clip(x @ beta, -30, 30)))
-        slope = x.T @ (importance * (y - p))
-        curve = (x * (importance * p * (1 - p) + 1e-9)[:, None]).T @ x
-        beta += np.linalg.solve(curve, slope)
+    beta, loss = np.array([0.0, 0.0]), np.inf
+    for _ in range(200):
+        z = x @ beta
+        now = float((importance * (np.logaddexp(0, z) - labels * z)).sum())
+        if loss - now < 1e-9:
+            break
+        loss, p = now, 1 / (1 + np.exp(-z))
+        slope = x.T @ (importance * (labels - p))
+        curve = (x * (importance * p * (1 - p))[:, None]).T @ x + 1e-6 * np.eye(2)
+        step = np.linalg.solve(curve, slope)
+        beta += step / max(1.0, float(np.abs(step).max()))
     return float(beta[0]), float(beta[1])
 
 
-def figures(candidates: list[Candidates], weights: Floats) -> dict[str, float]:
+def measure(candidates: list[Candidates], weights: Floats) -> dict[str, float]:
     """Mean recall of the gold documents at 1 and 5 (any of them), and reciprocal rank of the first."""
     ranks = []
     for each in candidates:
@@ -178,8 +193,8 @@ def figures(candidates: list[Candidates], weights: Floats) -> dict[str, float]:
 
 
 def _softmax(values: Floats) -> Floats:
-    shifted = np.exp(values - values.max())
-    return shifted / shifted.sum()
+    shifted: Floats = np.exp(values - values.max())
+    return shifted / float(shifted.sum())
 
 
 if __name__ == "__main__":

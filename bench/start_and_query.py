@@ -17,7 +17,7 @@ from typing import Any
 from bench import machine
 from bench.wire import Server
 
-_SUBJECTS = "the payments worker|our login page|the nightly export|the search index|a background job|the mobile app"
+_SUBJECTS = "the payments worker|our login page|the nightly export|the search index|a cron job|the mobile app"
 _VERBS = "retries|fails|hangs|was moved|must be restarted|needs a lock|ignores the cache|runs twice|leaks memory"
 _CAUSES = (
     "after a 502 from the gateway|when the queue is full|because the clock drifts|since the last upgrade|on Windows"

@@ -342,6 +342,7 @@ def describe(files: Mapping[str, bytes]) -> dict[str, Any]:
         "prefix": "",
         "normalised": True,
         "max_tokens": MAX_TOKENS,
+        "languages": ["en"],
         "files": {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()
         },

@@ -40,6 +40,8 @@ class FakeEncoder:
         self._piece = piece
         self.fingerprint = Fingerprint(name, "0" * 64, dimension, "mean", "", normalised=True, max_tokens=piece)
 
+    languages: tuple[str, ...] = ()
+
     @property
     def state(self) -> EncoderState:
         """Always ready."""

@@ -38,6 +38,8 @@ class Manifest:
     model: ModelFile
     tokenizer: ModelFile
     fingerprint: Fingerprint
+    languages: tuple[str, ...]
+    """That the model was trained on; empty for any."""
 
     def files(self) -> tuple[ModelFile, ModelFile]:
         """Model, then tokenizer: the order of the fingerprint."""
@@ -125,7 +127,8 @@ def _parse(folder: Path, found: Mapping[str, Any]) -> Manifest:
         normalised=True,
         max_tokens=int(found["max_tokens"]),
     )
-    return Manifest(folder, model, tokenizer, fingerprint)
+    languages = tuple(str(language) for language in found.get("languages", ()))
+    return Manifest(folder, model, tokenizer, fingerprint, languages)
 
 
 def _compare(path: Path, file: ModelFile, digest: str) -> None:

@@ -51,6 +51,11 @@ class OnnxEncoder:
         return self._manifest.fingerprint
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """As the manifest says."""
+        return self._manifest.languages
+
+    @property
     def state(self) -> EncoderState:
         """`cold`, `loading`, `ready` or `failed`."""
         return self._state

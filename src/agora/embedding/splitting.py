@@ -21,9 +21,10 @@ OVERLAP = (30, 60)
 """Word pieces that a passage shares with the next one, at least and at most: a sentence or two."""
 
 LONGEST = 8192
-"""Code points of a passage at most. Only long white space and words over 100 characters, which WordPiece
-reads as one unknown piece, come near it."""
+"""Code points of a passage at most, unless all but a few are white space. Only words of over 100
+characters, which WordPiece reads as one unknown piece, come near it."""
 
+_FIRST_READ, _LEAST_READ = 2048, 256
 _OVERLAP_CHARACTERS = 1024
 _GRAPHEME = 64
 _ENDS = (
@@ -48,7 +49,7 @@ def split(text: str, pieces: Callable[[str], Offsets], room: int, deadline: Dead
     Raises: DeadlineExceeded, Cancelled.
     """
     spans: list[Span] = []
-    start, reach = 0, 2048
+    start, reach = 0, _FIRST_READ
     # White space behind the last word makes no passage of its own.
     end = len(text.rstrip())
     while True:
@@ -58,14 +59,19 @@ def split(text: str, pieces: Callable[[str], Offsets], room: int, deadline: Dead
         if len(found) <= room:
             if last:
                 return (*spans, Span(start, len(text)))
-            if reach < LONGEST or not found:
-                reach *= 4
+            if not found:
+                # Nothing to read so far, and what is nothing may be as long as it likes.
+                reach *= 2
+                continue
+            if reach < LONGEST:
+                reach = min(LONGEST, 2 * reach)
                 continue
         stop, own = _passage(text, start, start + reach, found, pieces, room)
         spans.append(Span(start, stop))
         if stop >= end:
             return (*spans[:-1], Span(start, len(text)))
-        reach = min(LONGEST, max(512, 2 * (stop - start)))
+        # A look ahead of half a passage shows that there are more pieces than fit.
+        reach = min(LONGEST, max(_LEAST_READ, (stop - start) * 3 // 2))
         start = _next_start(text, start, stop, own)
 
 
@@ -82,7 +88,7 @@ def _passage(
     stop = max(start + 1, _end_between(text, earliest, latest))
     own = pieces(text[start:stop])
     # A word of over 100 characters is one piece, its first half may be a hundred.
-    while len(own) > room:
+    while len(own) > room and stop > start + 1:
         stop = max(start + 1, _whole(text, start, start + own[min(WINDOW, room)][0]))
         own = pieces(text[start:stop])
     return stop, own
@@ -94,7 +100,8 @@ def _next_start(text: str, start: int, stop: int, own: Offsets) -> int:
         earliest, latest = start + own[-most][0], start + own[-least][0]
         earliest = max(earliest, stop - _OVERLAP_CHARACTERS)
     else:
-        earliest, latest = stop - min(_OVERLAP_CHARACTERS, (stop - start) // 4), stop - 1
+        characters = min(_OVERLAP_CHARACTERS, (stop - start) // 4)
+        earliest, latest = stop - characters, stop - characters // 2
     found = _end_between(text, earliest, max(earliest, latest))
     # Always onwards, even when many pieces stand for one character.
     return found if start < found < stop else stop

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agora.errors import NoteNotFound
 from agora.memory.access import require
 from agora.memory.duplicates import collapse
 from agora.memory.packing import DEFAULT_BUDGET, pack
-from agora.memory.ranking import VERSION, WEIGHTS, Ranked, rank
+from agora.memory.ranking import VERSION, Ranked, Weights, rank, weights_for
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Related, Saved
@@ -20,6 +20,7 @@ from agora.ports.encoder import Encoder
 from agora.ports.log import Log
 from agora.ports.records import Embedded, Records, VectorsNeeded
 from agora.text.analysis import analyse_query
+from agora.text.guess import language_of
 from agora.text.identity import normal_hash
 from agora.text.tokens import cost
 
@@ -83,16 +84,18 @@ class Notes:
         require(caller, query.filter.namespaces)
         vector = None if query.mode == "lexical" else self._encoder.encode(query.text, self._for_model(deadline))
         groups = () if query.mode == "semantic" else analyse_query(query.text)
+        reads = not self._encoder.languages or language_of(query.text) in self._encoder.languages
+        weights = weights_for(query.mode, reads=reads)
         deadline.check()
         with self._records.read(deadline) as reading:
             among = reading.among(query.filter)
-            ranked = rank(reading, among, query.mode, vector, groups)
+            ranked = rank(reading, among, weights, vector, groups)
             total = len(ranked)
             if query.min_score is not None:
                 ranked = [found for found in ranked if found.score >= query.min_score]
             pool = ranked[: 2 * query.top_k + 10]
             notes = reading.by_row([found.row for found in pool])
-            hits = [_hit(found, notes[found.row], query) for found in pool if found.row in notes]
+            hits = [_hit(found, notes[found.row], weights) for found in pool if found.row in notes]
             best = collapse(hits, query.top_k)
             passages = {notes[found.row].id: (found.row, found.passage) for found in pool if found.row in notes}
             budget = DEFAULT_BUDGET if query.max_tokens is None else query.max_tokens
@@ -216,21 +219,15 @@ class Notes:
         )[:_RELATED]
 
 
-def _hit(found: Ranked, note: Note, query: Query) -> Hit:
-    weights = WEIGHTS[query.mode]
-    parts: dict[str, float | str | list[str]] = {
-        "words": list(found.words),
+def _hit(found: Ranked, note: Note, weights: Weights) -> Hit:
+    parts: dict[str, Any] = {
+        "cosine": round(found.cosine, 4),
         "coverage": round(found.coverage, 4),
-        "coverage_weight": weights.coverage,
-        "bias": weights.bias,
-        "ranking": str(VERSION),
+        "bm25": round(found.bm25, 4),
+        "words": list(found.words),
+        "weights": {name: weight for name, weight in asdict(weights).items() if weight},
+        "ranking": VERSION,
     }
-    if query.mode != "lexical":
-        parts |= {
-            "cosine": round(found.cosine, 4),
-            "cosine_weight": weights.cosine,
-            "both_weight": weights.both,
-        }
     return Hit(note, found.score, note.content, cut=False, tokens=cost(note.content), parts=parts)
 
 

@@ -23,28 +23,42 @@ CANDIDATES = 200
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One fixed logistic: score = 1 / (1 + exp(-(bias + cosine*c + coverage*v + both*c*v))).
+    """One fixed logistic: score = 1 / (1 + exp(-(bias + cosine*c + coverage*v + squared*v*v + both*c*v))).
 
     `c` is the best cosine of the note's passages, negative values counted as 0; `v` the share of the
     query's rarity that its words cover. Fitted by `bench/fit_score.py`; ADR 5 has the data and the fit.
     """
 
     bias: float
-    cosine: float
-    coverage: float
-    both: float
+    cosine: float = 0.0
+    coverage: float = 0.0
+    squared: float = 0.0
+    both: float = 0.0
 
     def score(self, cosine: float, coverage: float) -> float:
         """In (0, 1); rises with each of its arguments."""
-        c = max(0.0, cosine)
-        return 1 / (1 + math.exp(-(self.bias + self.cosine * c + self.coverage * coverage + self.both * c * coverage)))
+        c, v = max(0.0, cosine), coverage
+        sum_ = self.bias + self.cosine * c + self.coverage * v + self.squared * v * v + self.both * c * v
+        return 1 / (1 + math.exp(-sum_))
 
 
-WEIGHTS: Mapping[Mode, Weights] = {
-    "hybrid": Weights(-6.0, 9.0, 4.0, 0.0),
-    "semantic": Weights(-5.0, 10.0, 0.0, 0.0),
-    "lexical": Weights(-4.0, 0.0, 7.0, 0.0),
+NATIVE: Mapping[Mode, Weights] = {
+    "hybrid": Weights(-9.0, cosine=12.0, squared=6.0),
+    "semantic": Weights(-6.0, cosine=10.0),
+    "lexical": Weights(-4.0, coverage=7.0),
 }
+"""For queries in a language that the encoder was trained on: some words in common tell little, all tell much."""
+
+FOREIGN: Mapping[Mode, Weights] = {
+    **NATIVE,
+    "hybrid": Weights(-6.0, cosine=0.5, coverage=6.0, both=4.0),
+}
+"""For all other queries: the words decide, and the cosine counts where words agree with it."""
+
+
+def weights_for(mode: Mode, *, reads: bool) -> Weights:
+    """The constants for a query that the encoder `reads`, or does not."""
+    return (NATIVE if reads else FOREIGN)[mode]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,9 @@ class Ranked:
     words: tuple[str, ...]
 
 
-def rank(reading: Reading, among: Among, mode: Mode, vector: Vector | None, groups: Sequence[Group]) -> list[Ranked]:
+def rank(
+    reading: Reading, among: Among, weights: Weights, vector: Vector | None, groups: Sequence[Group]
+) -> list[Ranked]:
     """Every candidate with its score, best first, ties by row: the order is a function of the snapshot alone."""
     dense = _dense(reading, among, vector)
     lexical = reading.text.matching(groups, among, CANDIDATES) if groups else None
@@ -69,7 +85,6 @@ def rank(reading: Reading, among: Among, mode: Mode, vector: Vector | None, grou
         return []
     cosines = _complete_dense(reading, dense, vector, rows)
     matches = _complete_lexical(reading, among, lexical, groups, rows)
-    weights = WEIGHTS[mode]
     ranked = []
     for place, row in enumerate(rows.tolist()):
         cosine = float(cosines.scores[place]) if vector is not None else 0.0

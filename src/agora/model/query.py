@@ -58,7 +58,7 @@ class Hit:
     cut: bool
     tokens: int
     similar: tuple[str, ...] = ()
-    parts: Mapping[str, float | str | list[str]] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

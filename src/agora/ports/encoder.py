@@ -27,6 +27,11 @@ class Encoder(Protocol):
         ...
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """ISO 639-1 codes of the languages it was trained on; empty for any. Elsewhere its vectors tell little."""
+        ...
+
+    @property
     def state(self) -> EncoderState:
         """`cold`, `loading`, `ready`, or `failed` (then every `encode` raises the cause)."""
         ...

@@ -31,9 +31,6 @@ def draft(given: Mapping[str, Any], namespace: str, now: datetime, content_bytes
             content,
             hint="Save what matters of it, or several notes; limits.content_bytes raises the limit.",
         )
-    metadata = given.get("metadata") or {}
-    if len(json.dumps(metadata, ensure_ascii=False).encode()) > _METADATA_BYTES:
-        raise PayloadTooLarge("metadata", f"must have at most {_METADATA_BYTES} bytes as JSON", metadata)
     occurred = given.get("occurred_at")
     lives = given.get("expires_in")
     return Draft(
@@ -42,11 +39,11 @@ def draft(given: Mapping[str, Any], namespace: str, now: datetime, content_bytes
         title=_one_line(given.get("title")),
         tags=_tags(given.get("tags")),
         kind=given.get("kind", "note"),
-        metadata=metadata,
+        metadata=_metadata(given),
         occurred_at=None if occurred is None else instant("occurred_at", occurred, now),
         confidence=given.get("confidence"),
         expires_at=None if lives is None else now + seconds("expires_in", lives),
-        key=_name(given.get("key")),
+        key=name(given.get("key")),
     )
 
 
@@ -66,9 +63,9 @@ def query(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime, qu
     where = Filter(
         namespaces=tuple(namespaces),
         tags=_tags(given.get("tags")),
-        agents=tuple(given.get("agents") or ()),
+        agents=tuple(filter(None, map(name, given.get("agents") or ()))),
         kinds=tuple(given.get("kinds") or ()),
-        metadata=given.get("metadata") or {},
+        metadata=_metadata(given),
         since=None if since is None else instant("since", since, now, "start"),
         until=None if until is None else instant("until", until, now, "end"),
     )
@@ -90,17 +87,31 @@ def selection(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime
     Raises: InvalidInput if they name no condition at all.
     """
     conditions = ("ids", "tags", "agent", "namespace", "before")
-    if not any(given.get(name) for name in conditions):
-        raise InvalidInput("ids", f"at least one of {', '.join(conditions)} is required", None)
+    if not any(given.get(condition) for condition in conditions):
+        raise InvalidInput("ids", f"at least one of {', '.join(conditions)} is required")
     before = given.get("before")
     return Selection(
         namespaces=tuple(namespaces),
         ids=tuple(given.get("ids") or ()),
         tags=_tags(given.get("tags")),
-        agent=given.get("agent"),
+        agent=name(given.get("agent")),
         before=None if before is None else instant("before", before, now, "start"),
         reason=given.get("reason"),
     )
+
+
+def name(given: str | None) -> str | None:
+    """The one spelling of an agent, a session or a key, so that a name that was saved is found again."""
+    return None if given is None else unicodedata.normalize("NFC", given.strip())
+
+
+def _metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata: Mapping[str, Any] = given.get("metadata") or {}
+    size = len(json.dumps(metadata, ensure_ascii=False).encode())
+    if size > _METADATA_BYTES:
+        reason = f"must have at most {_METADATA_BYTES} bytes as JSON, it has {size}"
+        raise PayloadTooLarge("metadata", reason, metadata, hint="What is long belongs into the content.")
+    return metadata
 
 
 def _tags(given: Sequence[str] | None) -> tuple[str, ...]:
@@ -109,10 +120,6 @@ def _tags(given: Sequence[str] | None) -> tuple[str, ...]:
 
 def _folded(tag: str) -> str:
     return unicodedata.normalize("NFC", " ".join(tag.split())).casefold()
-
-
-def _name(given: str | None) -> str | None:
-    return None if given is None else unicodedata.normalize("NFC", given.strip())
 
 
 def _one_line(given: str | None) -> str | None:

@@ -69,14 +69,24 @@ class Connection:
             own, rule = namespace_argument(namespace), "argument"
             with self._lock:
                 self._named |= {own}
+        client = _client_name(client)
         return Caller(
             scope=Scope(own, rule, frozenset({SHARED, self._own}) | self._named),
             agent=agent or self._agent or client,
             session=session or self.session,
             client=client,
-            client_version=version,
+            client_version=_one_line(version)[:64],
             origin=self._origin,
         )
+
+
+def _client_name(given: str) -> str:
+    """What a program calls itself, as it may stand in a row: one line, nothing unprintable, at most 128 characters."""
+    return _one_line(given)[:128].rstrip() or "unknown"
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def namespace_argument(name: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import math
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from agora.errors import InvalidInput
+from agora.errors import InvalidInput, abridge
 
 Schema = dict[str, Any]
 
@@ -18,8 +21,8 @@ def text(description: str, **rules: Any) -> Schema:  # noqa: ANN401 - JSON
 
 
 def array(description: str, items: Schema, **rules: Any) -> Schema:  # noqa: ANN401 - JSON
-    """Schema of a list of distinct items."""
-    return {"type": "array", "description": description, "items": items, **rules}
+    """Schema of a list. Its length is checked before its items: a list of a million is refused at once."""
+    return {"type": "array", "description": description, **rules, "items": items}
 
 
 def whole(description: str, low: int, high: int, default: int | None = None) -> Schema:
@@ -34,56 +37,85 @@ def arguments(required: tuple[str, ...] = (), /, **properties: Schema) -> Schema
     return found | {"required": list(required)} if required else found
 
 
-def check(schema: Schema, given: Mapping[str, Any]) -> None:
-    """Return if `given` meets `schema`.
+def check(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`given`, if it meets `schema`; a whole number that was written as 5.0 comes back as 5.
 
-    Raises: InvalidInput for the first argument, in the schema's order, that does not.
+    The first argument in the schema's order that does not meet it is the one that is reported.
+
+    Raises: InvalidInput.
     """
     for name in given:
         if name not in schema["properties"]:
-            raise InvalidInput(name, f"unknown argument{_nearest(name, schema['properties'])}", given[name])
+            raise InvalidInput(_shown(name), f"unknown argument{_nearest(name, schema['properties'])}", given[name])
     for name in schema.get("required", ()):
         if name not in given:
             raise InvalidInput(name, "is required", None)
     for name, rules in schema["properties"].items():
         if name in given:
-            _check_one(name, rules, given[name])
-    for path, string in _strings(given):
-        if "\0" in string:
-            raise InvalidInput(path, f"holds a NUL character at position {string.index(chr(0))}", string)
-        if any("\ud800" <= character <= "\udfff" for character in string):
-            raise InvalidInput(path, "holds a lone surrogate, which is no character", string)
-
-
-def _check_one(name: str, rules: Schema, value: object) -> None:
-    for error in sorted(_validator(_Frozen(rules)).iter_errors(value), key=lambda found: list(map(str, found.path))):
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path)
-        raise InvalidInput(name + path, _reason(error), error.instance)
-
-
-def _reason(error: Any) -> str:  # noqa: ANN401 - jsonschema is untyped
-    limit = error.validator_value
-    reasons = {
-        "type": f"must be of type {' or '.join([limit] if isinstance(limit, str) else limit)}"
-        if error.validator == "type"
-        else "",
-        "minLength": "must not be empty",
-        "maxLength": f"must have at most {limit} characters",
-        "minimum": f"must be between {error.schema.get('minimum')} and {error.schema.get('maximum')}",
-        "maximum": f"must be between {error.schema.get('minimum')} and {error.schema.get('maximum')}",
-        "enum": f"must be one of {', '.join(map(str, limit))}" if error.validator == "enum" else "",
-        "minItems": f"must have at least {limit} item",
-        "maxItems": f"must have at most {limit} items",
-        "uniqueItems": "must not repeat an item",
-        "maxProperties": f"must have at most {limit} keys",
-    }
-    if error.validator == "pattern":
-        return "must not be blank" if limit == NOT_BLANK else f"must match {limit}"
-    return reasons.get(error.validator) or str(error.message)
+            for error in _validator(_Frozen(rules)).iter_errors(given[name]):
+                path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path)
+                raise InvalidInput(_shown(name + path), _reason(error), error.instance)
+    _check_values(given)
+    return {name: _whole(schema["properties"][name], value) for name, value in given.items()}
 
 
 NOT_BLANK = r"\S"
-"""Pattern of a text that holds something."""
+"""Pattern of a text with something to see in it; stricter here than in other validators: see `_matches`."""
+ID = "^n_[0-7][0-9A-HJKMNP-TV-Z]{25}$"
+"""Pattern of a note's id."""
+KIND = "^[a-z][a-z0-9_-]{0,31}$"
+"""Pattern of a kind of notes."""
+
+_WORDS = {
+    NOT_BLANK: "must not be blank",
+    ID: "must be the id of a note: n_ and 26 digits and capital letters, as a save or a query gave it",
+    KIND: "must be a lower-case letter and then at most 31 lower-case letters, digits, - or _",
+}
+_DEEPEST = 32
+"""Levels of lists and objects inside one argument: more are a mistake or an attack."""
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_VISIBLE = re.compile(
+    # Neither white space nor a control character, soft hyphen, joiner, direction mark, tag, filler or blank.
+    r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    r"\ufeff\uffa0\U000e0001\U000e0020-\U000e007f]"
+)
+
+
+_REASONS = {
+    "type": lambda limit, _: f"must be of type {' or '.join([limit] if isinstance(limit, str) else limit)}",
+    "minLength": lambda _limit, _: "must not be empty",
+    "maxLength": lambda limit, _: f"must have at most {limit} characters",
+    "minimum": lambda _, rules: f"must be between {rules['minimum']} and {rules['maximum']}",
+    "maximum": lambda _, rules: f"must be between {rules['minimum']} and {rules['maximum']}",
+    "enum": lambda limit, _: f"must be one of {', '.join(map(str, limit))}",
+    "minItems": lambda limit, _: f"must have at least {limit} item",
+    "maxItems": lambda limit, _: f"must have at most {limit} items",
+    "maxProperties": lambda limit, _: f"must have at most {limit} keys",
+    "pattern": lambda limit, _: _WORDS[limit],
+}
+"""Why a value breaks a rule of the table, from the rule's own value and the schema that it stands in."""
+
+
+def _reason(error: Any) -> str:  # noqa: ANN401 - jsonschema is untyped
+    return str(_REASONS[error.validator](error.validator_value, error.schema))
+
+
+def _check_values(given: Mapping[str, Any]) -> None:
+    for place, value in _leaves(given):
+        if isinstance(value, str):
+            if "\0" in value:
+                raise InvalidInput(place.path(), f"holds a NUL character at position {value.index(chr(0))}", value)
+            if _LONE_SURROGATE.search(value):
+                raise InvalidInput(place.path(), "holds a lone surrogate, which is no character", value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            # JSON has no infinity, but 1e400 is one when it is read.
+            raise InvalidInput(place.path(), "must be a finite number", value)
+
+
+def _whole(rules: Schema, value: object) -> object:
+    # To JSON Schema 5.0 is an integer; to Python it is none.
+    return int(value) if isinstance(value, float) and "integer" in rules["type"] else value
 
 
 class _Frozen:
@@ -104,23 +136,68 @@ class _Frozen:
 @cache
 def _validator(frozen: _Frozen) -> Any:  # noqa: ANN401 - jsonschema is untyped
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - 60 ms that `tools/list` must not pay
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - as above
+    from jsonschema.validators import extend  # noqa: PLC0415 - as above
 
-    return Draft202012Validator(frozen.schema)
+    def pattern(_validator: object, wanted: str, value: object, _rules: object) -> Iterator[Exception]:
+        if isinstance(value, str) and not _matches(wanted, value):
+            yield ValidationError(wanted)
+
+    return extend(Draft202012Validator, {"pattern": pattern})(frozen.schema)
+
+
+def _matches(pattern: str, value: str) -> bool:
+    """Whether a text meets a pattern of the table."""
+    if pattern == NOT_BLANK:
+        # A zero-width space is no white space to a pattern, and yet nobody sees it.
+        return _VISIBLE.search(value) is not None
+    # Python's `$` would let a line end pass.
+    return re.search(pattern.removesuffix("$") + r"\Z", value) is not None
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    if not known:
+        return "; this tool takes none"
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
 
 
-def _strings(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            inside = f"{path}.{key}" if path else str(key)
-            yield inside, str(key)
-            yield from _strings(inner, inside)
-    elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _strings(inner, f"{path}[{place}]")
+def _shown(name: str) -> str:
+    """A caller's own name for something, as it can be sent back: of bounded length, and encodable."""
+    return str(abridge(name, 100))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the arguments a value is. The path is put together only if it is needed: a key may be a megabyte."""
+
+    name: str
+    outer: _Place | None = None
+
+    def path(self) -> str:
+        names, place = [_shown(self.name)], self.outer
+        while place is not None:
+            names.append(_shown(place.name))
+            place = place.outer
+        return "".join(reversed(names))
+
+
+def _leaves(given: Mapping[str, Any]) -> Iterator[tuple[_Place, object]]:
+    """Every key and every value that is no container, and where it is.
+
+    Raises: InvalidInput where lists and objects are nested too deep.
+    """
+    stack: list[tuple[_Place, object, int]] = [(_Place(name), value, 0) for name, value in given.items()][::-1]
+    while stack:
+        place, value, level = stack.pop()
+        if level > _DEEPEST:
+            raise InvalidInput(place.path(), f"is nested more than {_DEEPEST} levels deep")
+        if isinstance(value, Mapping):
+            inside = [(_Place(f".{key}", place), inner, level + 1) for key, inner in value.items()]
+            for key, (where, _, _) in zip(value, inside, strict=True):
+                yield where, str(key)
+            stack.extend(reversed(inside))
+        elif isinstance(value, list):
+            stack.extend((_Place(f"[{n}]", place), value[n], level + 1) for n in reversed(range(len(value))))
+        else:
+            yield place, value

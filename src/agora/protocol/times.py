@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+import time as clock
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Literal
 
 from agora.errors import InvalidInput
@@ -11,6 +12,9 @@ from agora.errors import InvalidInput
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"(\d{1,12})\s*([smhdw])")
 _AGO = re.compile(r"(\d{1,12})\s*([smhdw])(?:\s+ago)?")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d|\d{8}")
+# A week is no instant, though Python reads it as its Monday.
+_WEEK = re.compile(r"\d{4}-?w")
 _LONGEST = 100 * 366 * 86_400
 _FORMS = (
     "an ISO 8601 date or time (2026-03-01, 2026-03-01T14:30:00+02:00), today, yesterday, now, or an age like 7d, 12h"
@@ -26,22 +30,21 @@ def instant(param: str, text: str, now: datetime, edge: Literal["start", "end"] 
     Raises: InvalidInput for anything else.
     """
     wanted = text.strip().casefold()
-    local = now.astimezone()
     days = {"today": 0, "yesterday": 1}
     try:
         if wanted == "now":
             return now
         if wanted in days:
-            return _edge(local.date() - timedelta(days=days[wanted]), edge)
+            return _edge(now.astimezone().date() - timedelta(days=days[wanted]), edge)
         if match := _AGO.fullmatch(wanted):
             return now - timedelta(seconds=int(match[1]) * _UNITS[match[2]])
-        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", wanted):
+        if _DAY.fullmatch(wanted):
             return _edge(date.fromisoformat(wanted), edge)
-        found = datetime.fromisoformat(text.strip())
-        # astimezone() reads a time without an offset as this machine's, daylight saving of that day included.
-        return found.astimezone(UTC)
+        if not _WEEK.match(wanted):
+            return _utc(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError, OSError):
-        raise InvalidInput(param, f"must be {_FORMS}", text) from None
+        pass
+    raise InvalidInput(param, f"must be {_FORMS}", text)
 
 
 def seconds(param: str, value: int | str) -> timedelta:
@@ -69,4 +72,12 @@ def written(at: datetime | None) -> str | None:
 def _edge(day: date, edge: Literal["start", "end"]) -> datetime:
     if edge == "end":
         day += timedelta(days=1)
-    return datetime.combine(day, time()).astimezone(UTC)
+    return _utc(datetime.combine(day, time()))
+
+
+def _utc(at: datetime) -> datetime:
+    """`at` in UTC; without an offset it is this machine's time, daylight saving of that day included."""
+    if at.tzinfo is None and at.year < 1971:
+        # Windows knows no local time before 1970: the standard offset holds everywhere, the same on every system.
+        at = at.replace(tzinfo=timezone(timedelta(seconds=-clock.timezone)))
+    return at.astimezone(UTC)

@@ -5,7 +5,7 @@ import threading
 from functools import lru_cache
 from typing import Final, Protocol, cast
 
-from agora.text.languages import STOP_WORDS
+from agora.text.languages import COMMON
 from agora.text.scripts import script
 
 LATIN: Final = ("en", "it", "de", "fr", "es", "pt", "nl")
@@ -43,15 +43,15 @@ def stems(word: str, latin: tuple[str, ...] = LATIN) -> tuple[str, ...]:
     """The Snowball stems of a folded word, without the word itself and without repeats.
 
     One per plausible language: those of `latin` for a word in Latin script, the one language that Snowball
-    has for any other script. Empty for a word with digits and for a script that Snowball does not know.
+    has for any other script. Empty for function words, for words with digits and for other scripts.
     A stem that reads like a function word ends in `_`: Italian `note` must not be found by every "not".
     """
-    if not _SHORTEST <= len(word) <= _LONGEST or any(map(str.isdigit, word)):
+    if not _SHORTEST <= len(word) <= _LONGEST or word in COMMON or any(map(str.isdigit, word)):
         return ()
     writing = script(word)
     languages = latin if writing == "latin" else _BY_SCRIPT.get(writing, ())
     found = dict.fromkeys(_stem(word, language) for language in languages)
-    return tuple(f"{stem}_" if stem in STOP_WORDS else stem for stem in found if stem and stem != word)
+    return tuple(f"{stem}_" if stem in COMMON else stem for stem in found if stem and stem != word)
 
 
 @lru_cache(maxsize=8192)

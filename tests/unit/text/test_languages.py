@@ -59,6 +59,16 @@ def test_a_stem_that_reads_like_a_function_word_is_told_from_it() -> None:
     assert set(stems("note", ("it",))) & set(stems("nota", ("it",))) == {"not_"}
 
 
+@pytest.mark.parametrize(("plural", "singular"), [("doors", "door"), ("wars", "war"), ("bins", "bin"), ("nets", "net")])
+def test_a_word_that_is_a_function_word_only_elsewhere_has_its_plain_stem(plural: str, singular: str) -> None:
+    assert singular in stems(plural)
+
+
+@pytest.mark.parametrize("word", ["this", "della", "это", "werden"])
+def test_a_function_word_has_no_stem(word: str) -> None:
+    assert stems(word) == ()
+
+
 @pytest.mark.parametrize("word", ["py311", "ab", "x" * 40, "数据", "데이터", ""])
 def test_what_is_no_word_of_a_known_language_has_no_stem(word: str) -> None:
     assert stems(word) == ()

@@ -66,7 +66,7 @@ class Tools:
         tool = BY_NAME.get(name)
         if tool is None:
             raise NotFound(f"unknown tool: {name}")
-        schemas.check(tool.input, given)
+        given = schemas.check(tool.input, given)
         caller = _caller(tool, given, connection, client, version)
         result = self._handlers[name](given, caller, deadline)
         return result | {"namespace": caller.scope.own, "namespace_rule": caller.scope.source}
@@ -106,7 +106,7 @@ class Tools:
 
 
 def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, version: str) -> Caller:
-    claims = {name: given.get(name) for name in tool.claims}
+    claims = {claim: arguments.name(given.get(claim)) for claim in tool.claims}
     return connection.caller(client, version, namespace=given.get("namespace"), **claims)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agora.protocol.schemas import NOT_BLANK, Schema, arguments, array, text, whole
+from agora.protocol.schemas import ID, KIND, NOT_BLANK, Schema, arguments, array, text, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class Tool:
     claims: tuple[str, ...] = field(default=())
 
 
-_ID = {"type": "string", "pattern": r"^n_[0-9A-HJKMNP-TV-Z]{26}$"}
+_ID = {"type": "string", "pattern": ID}
 _TAG = {"type": "string", "pattern": NOT_BLANK, "maxLength": 64}
 _NAME = {"type": "string", "pattern": NOT_BLANK, "maxLength": 128}
-_KIND = {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,31}$"}
+_KIND = {"type": "string", "pattern": KIND}
 _NAMESPACE = text(
     "Scope: a project such as owner/repo, or `shared` for every project. Default: this project.",
     minLength=1,
@@ -58,7 +58,7 @@ TABLE: tuple[Tool, ...] = (
             title=text("A short title.", pattern=NOT_BLANK, maxLength=300),
             tags=array("Labels to filter by; case does not matter.", _TAG, maxItems=32),
             namespace=_NAMESPACE,
-            kind=text("What it is: note, decision, bug, …", default="note", pattern=_KIND["pattern"]),
+            kind=text("What it is: note, decision, bug, …", default="note", pattern=KIND),
             metadata={
                 "type": "object",
                 "description": "Your own fields, at most 16 kB.",
