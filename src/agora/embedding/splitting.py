@@ -11,14 +11,17 @@ from agora.model.profile import Span
 
 Offsets = Sequence[tuple[int, int]]
 
-WINDOW = 200
-"""Word pieces of a passage at most, when a text does not fit into one."""
+WINDOW = 128
+"""Word pieces of a passage at most, when a text does not fit into one: what the model was trained on."""
 
-EARLIEST = 140
+EARLIEST = 90
 """A passage may end from here on, if a sentence, a line or at least a word ends."""
 
-OVERLAP = (30, 60)
+OVERLAP = (20, 40)
 """Word pieces that a passage shares with the next one, at least and at most: a sentence or two."""
+
+TAIL = WINDOW + OVERLAP[0]
+"""Word pieces of the last passage at most, so that what follows a full passage is more than its overlap."""
 
 LONGEST = 8192
 """Code points of a passage at most, unless all but a few are white space. Only words of over 100
@@ -56,7 +59,9 @@ def split(text: str, pieces: Callable[[str], Offsets], room: int, deadline: Dead
         deadline.check()
         found = pieces(text[start : start + reach])
         last = start + reach >= end
-        if len(found) <= room:
+        # A whole text may fill the model; the end of a longer one is cut as the rest of it.
+        fits = room if start == 0 else min(room, TAIL)
+        if len(found) <= fits:
             if last:
                 return (*spans, Span(start, len(text)))
             if not found:
@@ -66,7 +71,7 @@ def split(text: str, pieces: Callable[[str], Offsets], room: int, deadline: Dead
             if reach < LONGEST:
                 reach = min(LONGEST, 2 * reach)
                 continue
-        stop, own = _passage(text, start, start + reach, found, pieces, room)
+        stop, own = _passage(text, start, start + reach, found, pieces, fits)
         spans.append(Span(start, stop))
         if stop >= end:
             return (*spans[:-1], Span(start, len(text)))

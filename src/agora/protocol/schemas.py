@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -81,8 +81,7 @@ _VISIBLE = re.compile(
     r"\ufeff\uffa0\U000e0001\U000e0020-\U000e007f]"
 )
 
-
-_REASONS = {
+_REASONS: Mapping[str, Callable[[Any, Any], str]] = {
     "type": lambda limit, _: f"must be of type {' or '.join([limit] if isinstance(limit, str) else limit)}",
     "minLength": lambda _limit, _: "must not be empty",
     "maxLength": lambda limit, _: f"must have at most {limit} characters",
@@ -98,7 +97,7 @@ _REASONS = {
 
 
 def _reason(error: Any) -> str:  # noqa: ANN401 - jsonschema is untyped
-    return str(_REASONS[error.validator](error.validator_value, error.schema))
+    return _REASONS[error.validator](error.validator_value, error.schema)
 
 
 def _check_values(given: Mapping[str, Any]) -> None:

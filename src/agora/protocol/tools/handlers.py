@@ -102,7 +102,9 @@ class Tools:
             # A status that fails tells less than one that says why.
             found, problems = {}, [error.details()]
         health = "ok" if not problems else "degraded"
-        return {"health": health, "problems": problems, **self._about(), **found, "session": caller.session}
+        return shapes.status(
+            {"health": health, "problems": problems, **self._about(), **found, "session": caller.session}
+        )
 
 
 def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, version: str) -> Caller:

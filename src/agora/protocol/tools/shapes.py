@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from agora.memory.notes import Got
@@ -11,8 +12,18 @@ from agora.model.selection import Forgotten, Restored
 from agora.protocol.times import written
 
 
-def note(found: Note, content: str | None = None) -> dict[str, Any]:
-    """A note with its provenance: the first saver in place, everyone else under `also_saved_by`."""
+_SAVERS, _SAVERS_OF_A_HIT = 50, 5
+_METADATA_OF_A_HIT = 400
+_VERSIONS = 50
+_STATUS_BYTES = 7_900
+"""Bounds of what no token budget covers: other savers, fields and versions of one note, the status as a whole."""
+
+
+def note(found: Note, content: str | None = None, most_savers: int = _SAVERS) -> dict[str, Any]:
+    """A note with its provenance: the first saver in place, everyone else under `also_saved_by`.
+
+    `savers` says how many there are when not all of them are shown.
+    """
     first, others = found.savers[0], found.savers[1:]
     return _filled(
         {
@@ -37,9 +48,11 @@ def note(found: Note, content: str | None = None) -> dict[str, Any]:
             "supersedes": found.supersedes,
             "superseded_by": found.superseded_by,
             "also_saved_by": [
-                {"agent": saver.agent, "session": saver.session, "at": written(saver.at)} for saver in others
+                {"agent": saver.agent, "session": saver.session, "at": written(saver.at)}
+                for saver in others[:most_savers]
             ]
             or None,
+            "savers": len(found.savers) if len(others) > most_savers else None,
         }
     )
 
@@ -97,8 +110,10 @@ def got(found: Got) -> dict[str, Any]:
                         "forgotten_at": written(version.forgotten_at),
                     }
                 )
-                for version in versions
+                for version in versions[-_VERSIONS:]
             ]
+            if len(versions) > _VERSIONS:
+                shaped["history_omitted"] = len(versions) - _VERSIONS
         notes.append(shaped)
     return {
         "notes": notes,
@@ -147,6 +162,17 @@ def restored(done: Restored) -> dict[str, Any]:
     }
 
 
+def status(found: dict[str, Any]) -> dict[str, Any]:
+    """What `agora_status` answers: `found` with as many agents and namespaces, largest first, as fit."""
+    fitted = dict(found)
+    for listed, rest in (("agents", "more_agents"), ("namespaces", "more_namespaces")):
+        names = list(fitted.get(listed, {}).items())
+        while names and _bytes(fitted) > _STATUS_BYTES:
+            names.pop()
+            fitted |= {listed: dict(names), rest: fitted[rest] + 1}
+    return fitted
+
+
 def opening(text: str, width: int = 80) -> str:
     """The first words of a text on one line."""
     line = " ".join(text[: 4 * width].split())
@@ -154,16 +180,23 @@ def opening(text: str, width: int = 80) -> str:
 
 
 def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    shaped = note(hit.note, hit.content) | {
+    shaped = note(hit.note, hit.content, _SAVERS_OF_A_HIT) | {
         "score": round(hit.score, 4),
         "tokens": hit.tokens,
         "cut": hit.cut,
     }
+    if "metadata" in shaped and _bytes(shaped["metadata"]) > _METADATA_OF_A_HIT:
+        del shaped["metadata"]
+        shaped["metadata_cut"] = True
     if hit.similar:
         shaped["similar"] = list(hit.similar)
     if explain:
         shaped["explain"] = dict(hit.parts)
     return shaped
+
+
+def _bytes(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode())
 
 
 def _filled(fields: dict[str, Any]) -> dict[str, Any]:

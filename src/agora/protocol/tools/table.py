@@ -31,18 +31,28 @@ _NAMESPACE = text(
     minLength=1,
     maxLength=256,
 )
-_TIME = "ISO 8601 date or time, today, yesterday, or an age like 7d"
+_SEARCHED = text(
+    "Search this scope alone: a project such as owner/repo, or `shared`. Default: this project and `shared`.",
+    minLength=1,
+    maxLength=256,
+)
+_TIME = "ISO 8601 date or time (without an offset: local), today, yesterday, or an age like 7d"
 _IDS = array("Ids, as n_…", _ID, minItems=1, maxItems=100)
-
-
-def _out(**properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties}
+_METADATA = {"type": "object", "maxProperties": 64}
 
 
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
 _ROWS: Schema = {"type": "array", "items": {"type": "object"}}
 _INTEGER: Schema = {"type": "integer"}
 _STRING: Schema = {"type": "string"}
+_OBJECT: Schema = {"type": "object"}
+
+
+def _out(**properties: Schema) -> Schema:
+    """Schema of a result; nothing is required of it, since a call that failed has `error` alone."""
+    common = {"namespace": _STRING, "namespace_rule": _STRING, "error": {"type": "object"}}
+    return {"type": "object", "properties": properties | common}
+
 
 TABLE: tuple[Tool, ...] = (
     Tool(
@@ -50,8 +60,8 @@ TABLE: tuple[Tool, ...] = (
         "Save a note",
         "Save something worth knowing later, by you or by any other agent: a decision, a cause, a fix, a convention."
         " One self-contained text; it is kept word for word, with who saved it and when."
-        " Returns id, status (created, updated: a new version of `key`, duplicate: the same text was there and you"
-        " are added as a saver) and related notes. On disk before the answer. At most 256 kB.",
+        " Returns id, status (created; updated: a new version of `key`; duplicate: the same text was there and you"
+        " are added as a saver) and related notes. On disk before the answer. Limits: 256 kB, 32 tags.",
         arguments(
             ("content",),
             content=text("The text.", pattern=NOT_BLANK),
@@ -59,11 +69,7 @@ TABLE: tuple[Tool, ...] = (
             tags=array("Labels to filter by; case does not matter.", _TAG, maxItems=32),
             namespace=_NAMESPACE,
             kind=text("What it is: note, decision, bug, …", default="note", pattern=KIND),
-            metadata={
-                "type": "object",
-                "description": "Your own fields, at most 16 kB.",
-                "maxProperties": 64,
-            },
+            metadata=_METADATA | {"description": "Your own fields, at most 16 kB."},
             agent=text("Who saves. Default: the client's name.", pattern=NOT_BLANK, maxLength=128),
             session=text("Conversation. Default: this connection.", pattern=NOT_BLANK, maxLength=256),
             occurred_at=text("When it happened: " + _TIME, maxLength=64),
@@ -86,8 +92,6 @@ TABLE: tuple[Tool, ...] = (
             supersedes=_STRING,
             version=_INTEGER,
             related=_ROWS,
-            namespace=_STRING,
-            namespace_rule=_STRING,
             sequence=_INTEGER,
         ),
         claims=("agent", "session"),
@@ -99,23 +103,20 @@ TABLE: tuple[Tool, ...] = (
         " or a choice: somebody may have been there. Returns the best notes with score 0..1 (the same meaning for"
         " every query), text, agent, session, dates, tags; `omitted` counts what did not fit; a long text is `cut`"
         " around its best passage, agora_get has the whole. Searches this project and `shared` unless a namespace"
-        " is given. Forgotten, expired and superseded notes never come back. English is found best.",
+        " is given. Forgotten, expired and superseded notes never come back. English is found best."
+        " Limits: 10,000 characters, 50 notes, 4,000 tokens unless max_tokens says otherwise.",
         arguments(
             ("query",),
             query=text("A question or a few words. No operators.", pattern=NOT_BLANK),
             top_k=whole("Most notes to return.", 1, 50, 5),
-            namespace=_NAMESPACE,
+            namespace=_SEARCHED,
             tags=array("Only notes with all of these.", _TAG, maxItems=32),
             agents=array("Only notes that any of these saved.", _NAME, maxItems=32),
             kinds=array("Only these kinds.", _KIND, maxItems=32),
-            metadata={
-                "type": "object",
-                "description": "Only notes with these values at these top-level keys.",
-                "maxProperties": 16,
-            },
+            metadata=_METADATA | {"description": "Only notes with these values at these top-level keys."},
             since=text("Not before: " + _TIME, maxLength=64),
-            until=text("Not after: " + _TIME + "; a day counts whole.", maxLength=64),
-            min_score={"type": "number", "minimum": 0, "maximum": 1, "description": "Leave weaker ones out."},
+            until=text("Before: as since; a day counts whole.", maxLength=64),
+            min_score={"type": "number", "minimum": 0, "maximum": 1, "description": "Leave out what scores less."},
             max_tokens=whole("Hard limit for the texts, in tokens of 4 bytes.", 100, 100_000, 4000),
             mode={
                 "type": "string",
@@ -148,8 +149,6 @@ TABLE: tuple[Tool, ...] = (
             omitted=_INTEGER,
             namespaces=_STRINGS,
             mode=_STRING,
-            namespace=_STRING,
-            namespace_rule=_STRING,
             sequence=_INTEGER,
         ),
         read_only=True,
@@ -158,8 +157,9 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_get",
         "Get notes by id",
-        "Read notes whole, by the ids that a query or a save gave, superseded versions too; a note with a key comes"
-        " with its history. Ids that are unknown here, forgotten or expired are listed apart, never an error.",
+        "Read notes whole, by the ids that a query or a save gave: when a result was cut, or for the history of a"
+        " key. Superseded versions too. Returns the notes; ids that are unknown here, forgotten or expired are listed"
+        " apart, never an error. Limit: 100 ids.",
         arguments(("ids",), ids=_IDS),
         _out(notes=_ROWS, unknown=_STRINGS, forgotten=_STRINGS, expired=_STRINGS, sequence=_INTEGER),
         read_only=True,
@@ -169,16 +169,16 @@ TABLE: tuple[Tool, ...] = (
         "agora_forget",
         "Forget notes",
         "Hide notes that are wrong or no longer wanted from every query, in every process, at once. Without"
-        " dry_run=false it only previews: the count and at most 20 notes. Conditions add up; without ids they apply"
-        " to this project unless a namespace is given; `agent` takes notes which that agent alone saved."
-        " agora_restore undoes it.",
+        " dry_run=false it only previews. Returns the count, at most 20 of the notes, and ids that are unknown."
+        " Conditions add up; without ids they apply to this project unless a namespace is given; `agent` takes notes"
+        " which that agent alone saved. agora_restore undoes it. Limit: 100 ids; conditions have none.",
         arguments(
             (),
             ids=_IDS,
             tags=array("Notes with all of these.", _TAG, maxItems=32),
             agent=text("Notes that this agent alone saved.", pattern=NOT_BLANK, maxLength=128),
             namespace=_NAMESPACE,
-            before=text("Notes older than: " + _TIME, maxLength=64),
+            before=text("Notes from before: " + _TIME, maxLength=64),
             dry_run={"type": "boolean", "default": True, "description": "false to really forget."},
             reason=text("Why; kept with the note.", maxLength=500),
         ),
@@ -189,8 +189,6 @@ TABLE: tuple[Tool, ...] = (
             unknown=_STRINGS,
             already_forgotten=_STRINGS,
             kept_for_other_savers=_INTEGER,
-            namespace=_STRING,
-            namespace_rule=_STRING,
             sequence=_INTEGER,
         ),
         destructive=True,
@@ -199,16 +197,16 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_restore",
         "Restore forgotten notes",
-        "Bring forgotten notes back. Returns what happened to each id: restored, restored as history (a newer version"
-        " of its key is current), not forgotten, expired, duplicates (the same text was saved again: that note"
-        " stays), unknown.",
+        "Bring forgotten notes back: the undo of agora_forget. Returns what happened to each id: restored,"
+        " restored_as_history (a newer version of its key is current), not_forgotten, expired, duplicates (the same"
+        " text was saved again: that note stays), unknown; an error if all are unknown. Limit: 100 ids.",
         arguments(("ids",), ids=_IDS),
         _out(
             restored=_STRINGS,
             restored_as_history=_STRINGS,
             not_forgotten=_STRINGS,
             expired=_STRINGS,
-            duplicates={"type": "object"},
+            duplicates=_OBJECT,
             unknown=_STRINGS,
             sequence=_INTEGER,
         ),
@@ -217,10 +215,21 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_status",
         "Status",
-        "What Agora holds here and whether it is well: counts of notes, agents, namespaces, index against journal,"
-        " model, sizes, paths, and every problem by name. Under 8 kB whatever the store's size.",
+        "Whether Agora is well, and what it holds here. Use it when an answer surprises you or a call fails."
+        " Returns health, every problem by name, counts of notes, agents and namespaces, index against journal, model,"
+        " sizes, paths. Limit: under 8 kB whatever the store's size.",
         arguments(),
-        _out(health=_STRING, problems=_ROWS, notes={"type": "object"}, version=_STRING),
+        _out(
+            health={"enum": ["ok", "degraded"]},
+            problems=_ROWS,
+            notes=_OBJECT,
+            agents=_OBJECT,
+            namespaces=_OBJECT,
+            index=_OBJECT,
+            store=_OBJECT,
+            model=_OBJECT,
+            version=_STRING,
+        ),
         read_only=True,
         idempotent=True,
     ),

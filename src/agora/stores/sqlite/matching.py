@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from agora.ports.text_index import Matches
 from agora.ports.vector_index import Among
 from agora.stores.sqlite.rows import blocks, places
-from agora.stores.sqlite.weighing import Scale, Scored, Weight
+from agora.stores.sqlite.weighing import NOTHING, Scale, Scored, weigh
 from agora.text.analysis import Group
 
 Ints = NDArray[np.int64]
@@ -20,7 +21,7 @@ Ints = NDArray[np.int64]
 _POSTINGS = 4000
 """Passages gathered per query before commoner words stop bringing new ones: from then they only score."""
 
-_SPARE = 64
+_SPARE = 32
 """Items scored beyond those wanted, since they are chosen before their term counts and lengths are known."""
 
 _PIECES = 32
@@ -51,16 +52,11 @@ class _Question:
         ]
         every = np.concatenate([found for _, found in sorted(self.gathered.items())])
         passages, place = np.unique(every, return_inverse=True)
-        return passages, np.bincount(place, np.concatenate(weights), len(passages))
+        return passages.astype(np.int64), np.bincount(place, np.concatenate(weights), len(passages)).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A passage and its place in its item."""
-
-    passage: int
-    item: int
-    n: int
+_Piece = tuple[int, int, int]
+"""A passage, its item, and its number in that item."""
 
 
 class FullTextView:
@@ -91,7 +87,7 @@ class FullTextView:
             found.coverage[order],
             found.bm25[order],
             found.passages[order],
-            tuple(found.words[place] for place in order),
+            tuple(found.words[place] for place in order.tolist()),
         )
 
     def matches(self, groups: Sequence[Group], among: Among, rows: Ints) -> Matches:
@@ -99,11 +95,10 @@ class FullTextView:
         question = self._question(groups, among)
         pieces: list[_Piece] = []
         for block in blocks(rows.tolist()):
-            found = self._connection.execute(
+            pieces += self._connection.execute(
                 f"SELECT id, item_id, n FROM passages WHERE item_id IN ({places(block)}) ORDER BY item_id, n",
                 tuple(block),
             )
-            pieces += (_Piece(*piece) for piece in found)
         return _matches(rows, self._best(question, self._most_promising(question, pieces)))
 
     def _question(self, groups: Sequence[Group], among: Among) -> _Question:
@@ -124,10 +119,9 @@ class FullTextView:
                     (*among.namespaces, _STATISTICS, *block),
                 )
             )
-        weights = [Weight.of(group, counts, total) for group in groups]
-        present = [number for number, weight in enumerate(weights) if weight.present]
-        telling = [number for number in present if not groups[number].common]
-        waiting = sorted(telling or present, key=lambda number: (-weights[number].passages, groups[number].text))
+        weights = weigh(groups, counts, total)
+        waiting = [number for number, weight in enumerate(weights) if weight.tells]
+        waiting.sort(key=lambda number: (-weights[number].passages, groups[number].text))
         scale = Scale(weights, words / total if total else 1.0)
         self._last = _Question(groups, among.namespaces, scale, waiting)
         return self._last
@@ -135,18 +129,16 @@ class FullTextView:
     def _gather(self, question: _Question, among: Among, wanted: int) -> None:
         """Find the passages of the next words, rarest first: of one at least, of all while they are few."""
         weights = question.scale.weights
-        budget = _POSTINGS
-        seen: set[int] = set()
+        budget, most = _POSTINGS, 0
         while question.waiting:
             number = question.waiting[-1]
-            if seen and weights[number].passages > budget:
+            if budget < _POSTINGS and weights[number].passages > budget:
                 return
             question.waiting.pop()
             found = question.gathered[number] = self._postings(weights[number].present, among)
-            budget -= len(found)
-            seen.update(found.tolist())
+            budget, most = budget - len(found), max(most, len(found))
             rest = sum(weights[other].idf for other in question.waiting)
-            if len(seen) >= wanted and rest < weights[number].idf:
+            if most >= wanted and rest < weights[number].idf:
                 # All that is left together is worth less than the least that each of these has.
                 return
 
@@ -177,30 +169,29 @@ class FullTextView:
         chosen: dict[int, list[_Piece]] = {}
         for block in blocks(ranked):
             # The index drops superseded and forgotten rows in their own transaction; expiry only the clock knows.
-            live = {
-                found[0]: _Piece(*found)
-                for found in self._connection.execute(
+            live: dict[int, _Piece] = {
+                piece[0]: piece
+                for piece in self._connection.execute(
                     "SELECT p.id, p.item_id, p.n FROM passages p JOIN items i ON i.id = p.item_id"
                     f" WHERE p.id IN ({places(block)}) AND (i.expires_at IS NULL OR i.expires_at > ?)",
                     (*block, among.now),
                 )
             }
-            for passage in block:
-                if (piece := live.get(passage)) is None:
-                    continue
-                if piece.item not in chosen:
+            for piece in filter(None, map(live.get, block)):
+                kept = chosen.get(piece[1])
+                if kept is None:
                     if len(chosen) == wanted:
                         return chosen
-                    chosen[piece.item] = []
-                if len(chosen[piece.item]) < _PIECES:
-                    chosen[piece.item].append(piece)
+                    chosen[piece[1]] = [piece]
+                elif len(kept) < _PIECES:
+                    kept.append(piece)
         return chosen
 
     def _most_promising(self, question: _Question, pieces: list[_Piece]) -> list[_Piece]:
         """At most `_PIECES` passages of each item."""
         by_item: dict[int, list[_Piece]] = {}
         for piece in pieces:
-            by_item.setdefault(piece.item, []).append(piece)
+            by_item.setdefault(piece[1], []).append(piece)
         if all(len(each) <= _PIECES for each in by_item.values()):
             return pieces
         passages, sums = question.sums()
@@ -208,48 +199,56 @@ class FullTextView:
         return [
             piece
             for each in by_item.values()
-            for piece in sorted(each, key=lambda piece: (-worth.get(piece.passage, 0.0), piece.n))[:_PIECES]
+            for piece in sorted(each, key=lambda piece: (-worth.get(piece[0], 0.0), piece[2]))[:_PIECES]
         ]
 
     def _best(self, question: _Question, pieces: list[_Piece]) -> dict[int, tuple[Scored, int]]:
-        """The score of each item, and the number of the passage that earned it, for all that match at all."""
-        ids = np.array([piece.passage for piece in pieces], dtype=np.int64)
+        """The score of each item that matches, and the number of the passage that earned it."""
+        ids = np.array([piece[0] for piece in pieces], dtype=np.int64)
         words: list[list[int]] = [[] for _ in pieces]
+        telling = np.zeros(len(pieces), dtype=np.bool_)
         for number, weight in enumerate(question.scale.weights):
             if number in question.gathered:
-                for place in np.flatnonzero(np.isin(ids, question.gathered[number])).tolist():
+                held = _held(question.gathered[number], ids)
+                telling |= held
+                for place in np.flatnonzero(held).tolist():
                     words[place].append(number)
             elif weight.present:
+                telling |= weight.tells
                 for each in words:
                     each.append(number)
-        texts = self._texts([piece.passage for piece, possible in zip(pieces, words, strict=True) if possible])
+        possible = [(pieces[place], words[place]) for place in np.flatnonzero(telling).tolist()]
+        texts = self._texts([piece[0] for piece, _ in possible])
         best: dict[int, tuple[Scored, int]] = {}
-        for piece, possible in zip(pieces, words, strict=True):
-            if not possible or piece.passage not in texts:
-                continue
-            scored = question.scale.score(*texts[piece.passage], possible)
-            if scored.words:
-                known = best.get(piece.item)
-                better = (scored.coverage, scored.bm25, -piece.n)
-                if known is None or better > (known[0].coverage, known[0].bm25, -known[1]):
-                    best[piece.item] = (scored, piece.n)
+        for (passage, item, n), numbers in possible:
+            if passage in texts and (scored := question.scale.score(*texts[passage], numbers)).words:
+                known = best.get(item)
+                if known is None or (*scored[:2], -n) > (*known[0][:2], -known[1]):
+                    best[item] = (scored, n)
         return best
 
     def _texts(self, passages: Sequence[int]) -> dict[int, tuple[str, str, int]]:
         """Title, body and number of words of each passage that the index holds."""
-        found = {}
+        found: dict[int, tuple[str, str, int]] = {}
         for block in blocks(passages):
             # From the table beneath the full-text table: the same row, without the way through the module.
-            for passage, title, body, words in self._connection.execute(
+            rows = self._connection.execute(
                 f"SELECT id, c1, c2, c3 FROM fulltext_content WHERE id IN ({places(block)})", tuple(block)
-            ):
-                found[passage] = (title, body, words)
+            )
+            found |= {row[0]: row[1:] for row in rows}
         return found
 
 
+def _held(holders: Ints, passages: Ints) -> NDArray[np.bool_]:
+    """Which of `passages` are among `holders`, which are ascending."""
+    if not len(holders):
+        return np.zeros(len(passages), dtype=np.bool_)
+    place = np.minimum(np.searchsorted(holders, passages), len(holders) - 1)
+    return cast("NDArray[np.bool_]", holders[place] == passages)
+
+
 def _matches(rows: Ints, best: dict[int, tuple[Scored, int]]) -> Matches:
-    nothing = (Scored(0.0, 0.0, ()), 0)
-    found = [best.get(row, nothing) for row in rows.tolist()]
+    found = [best.get(row, (NOTHING, 0)) for row in rows.tolist()]
     return Matches(
         rows,
         np.array([scored.coverage for scored, _ in found], dtype=np.float64),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from agora.text.analysis import Group
 
@@ -27,6 +28,8 @@ class Weight:
     passages: int
     """How many passages hold it, those with two of its forms counted twice."""
     idf: float
+    tells: bool
+    """Whether it makes a passage match by itself: function words only count beside a word that does."""
 
     @classmethod
     def of(cls, group: Group, counts: Mapping[str, int], total: int) -> Weight:
@@ -37,11 +40,11 @@ class Weight:
         # A word nobody used weighs as much as the rarest: a note that lacks it covers less of the query.
         idf = max(worths) if worths else share * _idf(0, total)
         needles = tuple((f" {term} ", worth) for term, worth in zip(present, worths, strict=True))
-        return cls(group, present, needles, sum(counts[term] for term in present), idf)
+        found = sum(counts[term] for term in present)
+        return cls(group, present, needles, found, idf, tells=bool(present) and not group.common)
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """How well a passage matches; greater is better, by coverage first."""
 
     coverage: float
@@ -65,15 +68,30 @@ class Scale:
         text = f" {title} {body} ".replace(" ", "  ")
         # Constant beside every word: how long the passage is against the mean.
         norm = K1 * (1 - B + B * length / self._mean)
-        coverage, bm25, words = 0.0, 0.0, []
+        coverage, bm25, words, told = 0.0, 0.0, [], False
         for number in candidates:
-            for needle, worth in self.weights[number].needles:
+            weight = self.weights[number]
+            for needle, worth in weight.needles:
                 if count := text.count(needle):
-                    words.append(self.weights[number].group.text)
+                    words.append(weight.group.text)
+                    told = told or weight.tells
                     coverage += worth
                     bm25 += worth * count * (K1 + 1) / (count + norm)
                     break
-        return Scored(min(1.0, coverage / self._mass), bm25, tuple(words))
+        return Scored(min(1.0, coverage / self._mass), bm25, tuple(words)) if told else NOTHING
+
+
+NOTHING = Scored(0.0, 0.0, ())
+"""The score of a passage that does not match."""
+
+
+def weigh(groups: Sequence[Group], counts: Mapping[str, int], total: int) -> list[Weight]:
+    """The weight of each word of a query where `counts` of `total` passages hold each term."""
+    weights = [Weight.of(group, counts, total) for group in groups]
+    if any(weight.tells for weight in weights):
+        return weights
+    # A query of function words alone: then these are what it asks for.
+    return [replace(weight, tells=bool(weight.present)) for weight in weights]
 
 
 def _idf(passages: int, total: int) -> float:
