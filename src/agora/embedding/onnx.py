@@ -77,10 +77,10 @@ class OnnxEncoder:
             self._state = "loading"
 
     def split(self, text: str, deadline: Deadline) -> tuple[Span, ...]:
-        """Passages of at most about 200 word pieces when `text` has more than 254, else the text as one.
+        """Passages of at most 148 word pieces; a text that has no more is one.
 
-        They overlap by 30 to 60 pieces and end at the end of a paragraph, line, sentence or word where
-        there is one. Spans count code points.
+        They overlap by about 20 to 40 pieces and end at the end of a paragraph, line, sentence or word
+        where there is one. Spans count code points.
 
         Raises: WarmingUp, EmbeddingError, DeadlineExceeded, Cancelled.
         """

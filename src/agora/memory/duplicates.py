@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
+from agora.model.note import Note
 from agora.model.query import Hit
 from agora.text.identity import near_duplicates
 
@@ -10,16 +11,17 @@ _CLOSE = 0.05
 """Two texts this far apart in score cannot be near-copies: spares comparing them word by word."""
 
 
-def collapse(hits: Sequence[Hit], wanted: int) -> list[Hit]:
+def collapse(hits: Iterable[Hit], wanted: int) -> list[Hit]:
     """The first `wanted` hits after near-copies are folded into the best-ranked of them.
 
-    Texts that differ in a number, an id or a negation are never folded (`agora.text.identity.slots`).
-    The folded ids stay visible in `similar`.
+    Texts that differ in a number, an id or a negation are never folded (`agora.text.identity.slots`), nor are
+    notes with different keys or titles: "enabled" says another thing under each. The folded ids stay visible in
+    `similar`. Takes no more of `hits`, which are best first, than it needs.
     """
     kept: list[Hit] = []
     for hit in hits:
         for place, other in enumerate(kept):
-            if abs(other.score - hit.score) <= _CLOSE and near_duplicates(other.note.content, hit.note.content):
+            if other.score - hit.score <= _CLOSE and _say_the_same(other.note, hit.note):
                 kept[place] = replace(other, similar=(*other.similar, hit.note.id))
                 break
         else:
@@ -27,3 +29,11 @@ def collapse(hits: Sequence[Hit], wanted: int) -> list[Hit]:
                 break
             kept.append(hit)
     return kept
+
+
+def _say_the_same(one: Note, other: Note) -> bool:
+    if one.key is not None and other.key is not None and one.key != other.key:
+        return False
+    if one.title and other.title and not near_duplicates(one.title, other.title):
+        return False
+    return near_duplicates(one.content, other.content)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from agora.errors import NoteNotFound
+from agora.errors import AgoraError, NoteNotFound
 from agora.memory.access import require
 from agora.memory.duplicates import collapse
 from agora.memory.packing import DEFAULT_BUDGET, pack
@@ -18,7 +18,7 @@ from agora.model.selection import Forgotten, Restored, Selection
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
-from agora.ports.records import Embedded, Records, VectorsNeeded
+from agora.ports.records import Embedded, Reading, Records, VectorsNeeded
 from agora.text.analysis import analyse_query
 from agora.text.guess import language_of
 from agora.text.identity import normal_hash
@@ -64,6 +64,9 @@ class Notes:
         with self._records.read(deadline) as reading:
             # The same text again needs no vector, and so no model.
             known = reading.same_text(draft)
+        if (mismatch := self._records.mismatch) is not None:
+            # Before the model is loaded for nothing.
+            raise mismatch
         embedded = None if known else self._embed(draft, deadline)
         try:
             saved = self._records.save(draft, caller, embedded, self._clock.now(), deadline)
@@ -74,7 +77,12 @@ class Notes:
         self._log.info("note saved", id=saved.id, status=saved.status, namespace=saved.namespace)
         if embedded is None:
             return saved
-        return replace(saved, related=self._related(draft, saved, embedded, caller, deadline))
+        try:
+            return replace(saved, related=self._related(draft, saved, embedded, caller, deadline))
+        except AgoraError as error:
+            # It is saved. Whatever ends the look around, the deadline too, must not make it sound otherwise.
+            self._log.warning("no related notes were looked up", id=saved.id, code=error.code)
+            return saved
 
     def query(self, query: Query, caller: Caller, deadline: Deadline) -> Answer:
         """The notes that answer `query`, best first, from one snapshot that holds every acknowledged change.
@@ -93,13 +101,10 @@ class Notes:
             total = len(ranked)
             if query.min_score is not None:
                 ranked = [found for found in ranked if found.score >= query.min_score]
-            pool = ranked[: 2 * query.top_k + 10]
-            notes = reading.by_row([found.row for found in pool])
-            hits = [_hit(found, notes[found.row], weights) for found in pool if found.row in notes]
-            best = collapse(hits, query.top_k)
-            passages = {notes[found.row].id: (found.row, found.passage) for found in pool if found.row in notes}
+            places: dict[str, tuple[int, int]] = {}
+            best = collapse(_hits(reading, ranked, weights, 2 * query.top_k + 10, places), query.top_k)
             budget = DEFAULT_BUDGET if query.max_tokens is None else query.max_tokens
-            packed, squeezed = pack(best, budget, lambda hit: reading.span(*passages[hit.note.id]))
+            packed, squeezed = pack(best, budget, lambda hit: reading.span(*places[hit.note.id]))
             folded = sum(len(hit.similar) for hit in best)
             self._log.debug(
                 "query stages",
@@ -128,10 +133,11 @@ class Notes:
                     unknown.append(public_id)
                     continue
                 note = found[public_id][1]
-                if note.forgotten_at is not None:
-                    forgotten.append(public_id)
-                elif note.expires_at is not None and note.expires_at <= now:
+                # Expiry first: a note that is both cannot be restored.
+                if note.expires_at is not None and note.expires_at <= now:
                     expired.append(public_id)
+                elif note.forgotten_at is not None:
+                    forgotten.append(public_id)
                 else:
                     notes.append(note)
                     if note.key is not None:
@@ -217,6 +223,19 @@ class Notes:
             for row, score in zip(near.rows.tolist(), near.scores.tolist(), strict=True)
             if (note := notes.get(row)) and note.id != saved.id and score >= _RELATED_COSINE
         )[:_RELATED]
+
+
+def _hits(
+    reading: Reading, ranked: Sequence[Ranked], weights: Weights, block: int, places: dict[str, tuple[int, int]]
+) -> Iterator[Hit]:
+    """The hits of `ranked` in order, read `block` at a time as they are asked for; `places` learns of each."""
+    for start in range(0, len(ranked), block):
+        pool = ranked[start : start + block]
+        notes = reading.by_row([found.row for found in pool])
+        for found in pool:
+            if (note := notes.get(found.row)) is not None:
+                places[note.id] = (found.row, found.passage)
+                yield _hit(found, note, weights)
 
 
 def _hit(found: Ranked, note: Note, weights: Weights) -> Hit:

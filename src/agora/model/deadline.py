@@ -21,7 +21,8 @@ class Deadline:
     def within(self, seconds: float) -> Deadline:
         """An earlier deadline, at most `seconds` from now, that is cancelled together with this one."""
         inner = Deadline(seconds)
-        inner._ends = min(inner._ends, self._ends)
+        if self._ends < inner._ends:
+            inner._ends, inner.seconds = self._ends, self.seconds
         inner._cancelled = self._cancelled
         return inner
 

@@ -16,8 +16,8 @@ class Matches:
     """How each row matches the words of a query; arrays are parallel to `rows`.
 
     `coverage`: share in [0, 1] of the query's total rarity (inverse item frequency) that the row's words
-    cover. `bm25`: Okapi BM25 over the same words. `passages`: internal number of the passage that matches best,
-    whose scores these are. `words[i]`: the query words that it contains.
+    cover. `bm25`: Okapi BM25 over the same words. `passages`: number, in its item, of the passage that matches
+    best, whose scores these are. `words[i]`: the query words that it contains.
     """
 
     rows: NDArray[np.int64]

@@ -52,6 +52,9 @@ def check(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInput(name, "is required", None)
     for name, rules in schema["properties"].items():
         if name in given:
+            if _depth(given[name]) > _DEEPEST:
+                # Before anything else looks at it: a validator would run out of stack.
+                raise InvalidInput(name, f"is nested more than {_DEEPEST} levels deep")
             for error in _validator(_Frozen(rules)).iter_errors(given[name]):
                 path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path)
                 raise InvalidInput(_shown(name + path), _reason(error), error.instance)
@@ -181,22 +184,26 @@ class _Place:
         return "".join(reversed(names))
 
 
-def _leaves(given: Mapping[str, Any]) -> Iterator[tuple[_Place, object]]:
-    """Every key and every value that is no container, and where it is.
+def _depth(value: object) -> int:
+    """How many lists and objects contain each other at the deepest place, at most one more than is allowed."""
+    level, found = [value], 0
+    while found <= _DEEPEST and (level := [each for each in level if isinstance(each, dict | list)]):
+        found += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return found
 
-    Raises: InvalidInput where lists and objects are nested too deep.
-    """
-    stack: list[tuple[_Place, object, int]] = [(_Place(name), value, 0) for name, value in given.items()][::-1]
+
+def _leaves(given: Mapping[str, Any]) -> Iterator[tuple[_Place, object]]:
+    """Every key and every value that is no container, and where it is."""
+    stack: list[tuple[_Place, object]] = [(_Place(name), value) for name, value in given.items()][::-1]
     while stack:
-        place, value, level = stack.pop()
-        if level > _DEEPEST:
-            raise InvalidInput(place.path(), f"is nested more than {_DEEPEST} levels deep")
+        place, value = stack.pop()
         if isinstance(value, Mapping):
-            inside = [(_Place(f".{key}", place), inner, level + 1) for key, inner in value.items()]
-            for key, (where, _, _) in zip(value, inside, strict=True):
+            inside = [(_Place(f".{key}", place), inner) for key, inner in value.items()]
+            for key, (where, _) in zip(value, inside, strict=True):
                 yield where, str(key)
             stack.extend(reversed(inside))
         elif isinstance(value, list):
-            stack.extend((_Place(f"[{n}]", place), value[n], level + 1) for n in reversed(range(len(value))))
+            stack.extend((_Place(f"[{n}]", place), value[n]) for n in reversed(range(len(value))))
         else:
             yield place, value

@@ -31,6 +31,11 @@ class Events:
         return [event for event, _ in self.kept]
 
 
+def state(encoder: OnnxEncoder) -> str:
+    """The state now; a type checker takes a property for a constant."""
+    return encoder.state
+
+
 def run_python(code: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, check=False)
 
@@ -120,7 +125,7 @@ def test_a_failed_load_prints_nothing_to_stdout(folder: Path, declare: Callable[
 def test_the_first_call_loads_and_the_state_tells(folder: Path) -> None:
     log = Events()
     encoder = OnnxEncoder(folder, log=log)
-    assert encoder.state == "cold"
+    assert state(encoder) == "cold"
     assert encoder.details() == {
         "model": "all-MiniLM-L6-v2-int8",
         "fingerprint": encoder.fingerprint.digest()[:12],
@@ -129,7 +134,7 @@ def test_the_first_call_loads_and_the_state_tells(folder: Path) -> None:
         "load_seconds": None,
     }
     encoder.encode("text", Deadline(60))
-    assert encoder.state == "ready"
+    assert state(encoder) == "ready"
     assert 0 < encoder.details()["load_seconds"] < 60
     assert log.names() == ["model ready"]
 
@@ -145,11 +150,11 @@ def test_eight_first_calls_at_once_load_once() -> None:
 
 def test_warm_up_returns_while_the_model_loads(slow: tuple[OnnxEncoder, Callable[[], None]]) -> None:
     encoder, release = slow
-    assert encoder.state == "loading"
+    assert state(encoder) == "loading"
     encoder.warm_up()
     release()
     encoder.encode("text", Deadline(60))
-    assert encoder.state == "ready"
+    assert state(encoder) == "ready"
 
 
 @pytest.mark.parametrize("seconds", [0, 0.2])
@@ -177,7 +182,7 @@ def test_a_call_that_is_cancelled_stops_waiting(slow: tuple[OnnxEncoder, Callabl
     deadline = Deadline(3600)
     found = collect([lambda: encoder.encode("text", deadline), deadline.cancel])
     assert isinstance(found[0], Cancelled)
-    assert encoder.state == "loading"
+    assert state(encoder) == "loading"
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
@@ -201,7 +206,7 @@ def test_a_load_that_fails_is_told_to_every_waiter_and_to_the_status(
         assert error.__cause__ is not None
         assert str(error.__cause__) in error.message
         assert error.hint
-    assert encoder.state == "failed"
+    assert state(encoder) == "failed"
     assert encoder.details()["error"] == str(found[0])
     assert log.names() == ["model not loaded"]
 

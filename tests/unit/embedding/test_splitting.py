@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import random
+import re
 import threading
 import unicodedata
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,16 +14,17 @@ from hypothesis import strategies as st
 
 from agora.embedding.loading import Loaded
 from agora.embedding.onnx import OnnxEncoder
-from agora.embedding.splitting import LONGEST, WINDOW, split
+from agora.embedding.splitting import LONGEST, WHOLE, WINDOW, split
 from agora.errors import Cancelled, DeadlineExceeded
 from agora.model.deadline import Deadline
 from agora.model.profile import Span
 
 ROOM = 254
-WORDS = (
+WORDS = re.findall(
+    r"\w+",
     "the server keeps a queue of jobs and each worker takes one after another until none is left so we count "
-    "them at night when traffic is low and write the number to the ledger together with its date and owner"
-).split()
+    "them at night when traffic is low and write the number to the ledger together with its date and owner",
+)
 
 parts = st.sampled_from(
     [
@@ -52,8 +56,9 @@ def model(encoder: OnnxEncoder) -> Loaded:
 
 
 def prose(characters: int, seed: int = 1) -> str:
-    """Sentences and paragraphs without any meaning."""
-    rng, made, length = random.Random(seed), [], 0
+    """Sentences and lines without any meaning."""
+    rng = random.Random(seed)  # noqa: S311 - the same filler at every run, not a secret
+    made, length = [], 0
     while length < characters:
         sentence = " ".join(rng.choices(WORDS, k=rng.randint(4, 25))).capitalize() + rng.choice(
             [". ", ". ", ".\n", "? "]
@@ -67,18 +72,18 @@ def check(text: str, spans: tuple[Span, ...], model: Loaded) -> None:
     """What holds for every text."""
     assert spans[0].start == 0
     assert spans[-1].stop == len(text)
-    for before, after in zip(spans, spans[1:], strict=False):
+    for before, after in itertools.pairwise(spans):
         # Onwards, without a gap.
         assert before.start < after.start <= before.stop < after.stop
     for span in spans:
-        assert len(model.offsets(text[span.start : span.stop])) <= ROOM
+        assert len(model.offsets(text[span.start : span.stop])) <= WHOLE
 
 
 @given(texts)
 @example("")
 @example("a" * 30_000)
-@example("word " * ROOM)
-@example("word " * (ROOM + 1))
+@example("word " * WHOLE)
+@example("word " * (WHOLE + 1))
 @example("\u0301" * 30_000)
 @example(("x" * 99 + "y" * 99 + ",") * 400)
 @settings(
@@ -96,7 +101,7 @@ def test_passages_cover_any_characters(encoder: OnnxEncoder, model: Loaded, text
     check(text, encoder.split(text, Deadline(60)), model)
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n" * 5000, "\0" * 5000, "one sentence", " " * 900 + "x", "word " * ROOM])
+@pytest.mark.parametrize("text", ["", " ", "\n" * 5000, "\0" * 5000, "one sentence", " " * 900 + "x", "word " * WHOLE])
 def test_what_fits_is_one_passage(encoder: OnnxEncoder, text: str) -> None:
     assert encoder.split(text, Deadline(60)) == (Span(0, len(text)),)
 
@@ -118,15 +123,13 @@ def test_white_space_at_the_end_makes_no_passage(encoder: OnnxEncoder) -> None:
     ],
     ids=["english", "chinese", "russian", "emoji"],
 )
-def test_neighbours_share_some_thirty_to_sixty_pieces(encoder: OnnxEncoder, model: Loaded, text: str) -> None:
+def test_neighbours_share_some_twenty_to_forty_pieces(encoder: OnnxEncoder, model: Loaded, text: str) -> None:
     spans = encoder.split(text, Deadline(60))
     check(text, spans, model)
-    shared = [
-        len(model.offsets(text[after.start : before.stop])) for before, after in zip(spans, spans[1:], strict=False)
-    ]
+    shared = [len(model.offsets(text[after.start : before.stop])) for before, after in itertools.pairwise(spans)]
     assert len(shared) > 10
-    assert 20 <= min(shared)
-    assert max(shared) <= 65
+    assert min(shared) >= 15
+    assert max(shared) <= 45
     assert max(len(model.offsets(text[span.start : span.stop])) for span in spans[:-1]) <= WINDOW
 
 
@@ -138,7 +141,7 @@ def test_passages_end_where_sentences_end(encoder: OnnxEncoder) -> None:
 
 
 def test_a_paragraph_end_is_better_than_a_sentence_end(encoder: OnnxEncoder) -> None:
-    text = ("A short sentence here. " * 32 + "The end of it all.\n\n") * 20
+    text = ("A short sentence here. " * 20 + "The end of it all.\n\n") * 20
     assert all(text[: span.stop].endswith("\n\n") for span in encoder.split(text, Deadline(60)))
 
 
@@ -169,7 +172,8 @@ def test_a_sentence_at_the_end_of_a_long_note_is_found(encoder: OnnxEncoder) -> 
     scores = np.array([query @ encoder.encode(text[span.start : span.stop], Deadline(60)) for span in spans])
     assert int(scores.argmax()) == holding[0]
     whole = float(query @ encoder.encode(text, Deadline(60)))
-    assert scores.max() > max(0.2, whole + 0.1)
+    # The encoder alone does not see it, and no other passage comes near.
+    assert scores.max() > 0.1 + max(whole, *np.sort(scores)[:-1])
 
 
 @pytest.mark.parametrize("at", [0.1, 0.37, 0.5, 0.81])
@@ -225,9 +229,10 @@ def test_no_look_ahead_is_longer_than_a_block(model: Loaded) -> None:
     assert max(lengths) <= LONGEST
 
 
-def test_normal_forms_keep_their_offsets(model: Loaded) -> None:
-    for form in ("NFC", "NFD"):
-        text = unicodedata.normalize(form, "città é ü 한국 ") * 3  # type: ignore[arg-type]
-        assert {text[start:stop] for start, stop in model.offsets(text)} <= set(text.split()) | {
-            text[start:stop] for start in range(len(text)) for stop in range(start + 1, start + 4)
-        }
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_offsets_of_decomposed_text_point_at_its_words(model: Loaded, form: Literal["NFC", "NFD"]) -> None:
+    words = [unicodedata.normalize(form, word) for word in ("città", "perché", "naïve", "Ёлка")]
+    text = " ".join(words)
+    starts = {start for start, _ in model.offsets(text)}
+    assert {text.index(word) for word in words} <= starts
+    assert max(stop for _, stop in model.offsets(text)) == len(text)

@@ -11,7 +11,6 @@ from agora.model.query import Answer, Hit
 from agora.model.selection import Forgotten, Restored
 from agora.protocol.times import written
 
-
 _SAVERS, _SAVERS_OF_A_HIT = 50, 5
 _METADATA_OF_A_HIT = 400
 _VERSIONS = 50
@@ -165,11 +164,13 @@ def restored(done: Restored) -> dict[str, Any]:
 def status(found: dict[str, Any]) -> dict[str, Any]:
     """What `agora_status` answers: `found` with as many agents and namespaces, largest first, as fit."""
     fitted = dict(found)
-    for listed, rest in (("agents", "more_agents"), ("namespaces", "more_namespaces")):
-        names = list(fitted.get(listed, {}).items())
-        while names and _bytes(fitted) > _STATUS_BYTES:
-            names.pop()
-            fitted |= {listed: dict(names), rest: fitted[rest] + 1}
+    lists = {"agents": "more_agents", "namespaces": "more_namespaces"}
+    while _bytes(fitted) > _STATUS_BYTES:
+        longest = max(lists, key=lambda name: len(fitted.get(name, {})))
+        if not fitted.get(longest):
+            break
+        names = list(fitted[longest].items())[:-1]
+        fitted |= {longest: dict(names), lists[longest]: fitted[lists[longest]] + 1}
     return fitted
 
 

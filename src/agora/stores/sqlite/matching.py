@@ -167,7 +167,7 @@ class FullTextView:
         passages, sums = question.sums()
         ranked = passages[np.lexsort((passages, -sums))].tolist()
         chosen: dict[int, list[_Piece]] = {}
-        for block in blocks(ranked):
+        for block in blocks(ranked, wanted):
             # The index drops superseded and forgotten rows in their own transaction; expiry only the clock knows.
             live: dict[int, _Piece] = {
                 piece[0]: piece

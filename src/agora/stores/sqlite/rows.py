@@ -32,9 +32,10 @@ def digest(value: object) -> bytes:
     return hashlib.sha256(canonical(value).encode()).digest()
 
 
-def blocks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    """`values` in pieces that fit one statement."""
-    return (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
+def blocks(values: Sequence[Any], most: int = BLOCK) -> Iterable[Sequence[Any]]:
+    """`values` in pieces of at most `most` that fit one statement."""
+    step = min(most, BLOCK)
+    return (values[start : start + step] for start in range(0, len(values), step))
 
 
 def places(values: Sequence[object]) -> str:

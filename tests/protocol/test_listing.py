@@ -1,0 +1,150 @@
+"""What a client learns of the tools before it calls one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS
+
+from agora import __version__
+from agora.protocol.schemas import ID, KIND, NOT_BLANK
+from agora.protocol.server import INSTRUCTIONS
+from agora.protocol.tools.table import TABLE, Tool
+
+if TYPE_CHECKING:
+    from tests.protocol.conftest import Bench
+
+SOURCE = Path(__file__).parents[2] / "src"
+NAMES = ["agora_save", "agora_query", "agora_get", "agora_forget", "agora_restore", "agora_status"]
+LIST = """
+import json
+from agora.protocol.server import _listed
+print(json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in _listed()]))
+"""
+
+
+def listed_by_a_fresh_process(seed: str) -> bytes:
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "PYTHONHASHSEED": seed}
+    return subprocess.run([sys.executable, "-c", LIST], env=environment, check=True, capture_output=True).stdout
+
+
+def walk(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            yield from walk(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from walk(inner)
+
+
+def test_the_list_has_the_same_bytes_in_every_process_and_is_small() -> None:
+    one, other = listed_by_a_fresh_process("1"), listed_by_a_fresh_process("2")
+    assert one == other
+    assert [tool["name"] for tool in json.loads(one)] == NAMES
+    assert len(json.dumps(json.loads(one), ensure_ascii=False, separators=(",", ":")).encode()) < 16_000
+
+
+@pytest.mark.anyio
+async def test_both_eras_list_the_same_tools_under_the_same_name_and_version(bench: Bench) -> None:
+    found = []
+    for era in ("auto", "legacy"):
+        async with bench.client(mode=era) as client:
+            found.append((await client.list_tools()).tools)
+            assert client.server_info is not None
+            assert (client.server_info.name, client.server_info.version) == ("agora", __version__)
+            assert client.instructions == INSTRUCTIONS
+    assert found[0] == found[1]
+
+
+@pytest.mark.anyio
+async def test_a_cursor_that_nobody_gave_is_refused(bench: Bench, mode: str) -> None:
+    async with bench.client(mode=mode) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.list_tools(cursor="page-2")
+        assert caught.value.code == INVALID_PARAMS
+
+
+def test_the_instructions_are_short_and_name_the_tools_they_speak_of() -> None:
+    assert len(INSTRUCTIONS.encode()) < 1_000
+    assert "agora_query" in INSTRUCTIONS
+    assert "agora_save" in INSTRUCTIONS
+
+
+@pytest.mark.parametrize("tool", TABLE, ids=NAMES)
+def test_each_schema_is_one_of_2020_12_without_references_and_closed_to_unknown_arguments(tool: Tool) -> None:
+    for schema in (tool.input, tool.output):
+        Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+        assert not any("$ref" in part or "$dynamicRef" in part for part in walk(schema))
+    assert tool.input["additionalProperties"] is False
+    assert set(tool.input.get("required", ())) <= set(tool.input["properties"])
+
+
+@pytest.mark.parametrize("tool", TABLE, ids=NAMES)
+def test_each_argument_is_described_and_bounded_and_its_default_is_valid(tool: Tool) -> None:
+    for name, rules in tool.input["properties"].items():
+        assert len(rules["description"]) > 5, name
+        if "default" in rules:
+            Draft202012Validator(rules).validate(rules["default"])
+        if rules["type"] == "array":
+            assert "maxItems" in rules, name
+        if rules["type"] == "integer":
+            assert {"minimum", "maximum"} <= set(rules), name
+    for part in walk(tool.input):
+        # Others have no words for whoever meets them.
+        assert not isinstance(part.get("pattern"), str) or part["pattern"] in {NOT_BLANK, ID, KIND}
+
+
+@pytest.mark.parametrize("tool", TABLE, ids=NAMES)
+def test_each_description_says_what_comes_back_when_to_use_it_and_where_the_limits_are(tool: Tool) -> None:
+    assert tool.title
+    assert "Returns" in tool.description
+    assert "Limit" in tool.description
+    assert any(word in tool.description for word in ("Use it", "when", "worth", "Hide", "undo")), "when to use it"
+    assert len(tool.description) < 700
+
+
+def test_the_hints_say_what_the_tools_do() -> None:
+    hints = {tool.name: (tool.read_only, tool.destructive, tool.idempotent) for tool in TABLE}
+    assert hints == {
+        "agora_save": (False, False, False),
+        "agora_query": (True, False, True),
+        "agora_get": (True, False, True),
+        "agora_forget": (False, True, True),
+        "agora_restore": (False, False, True),
+        "agora_status": (True, False, True),
+    }
+
+
+@pytest.mark.anyio
+async def test_tools_that_say_they_only_read_write_nothing_and_idempotent_ones_change_nothing_twice(
+    bench: Bench,
+) -> None:
+    async with bench.client() as client:
+        saved = await bench.ok(client, "agora_save", content="a note", tags=["t"])
+        calls: dict[str, dict[str, Any]] = {
+            "agora_query": {"query": "note"},
+            "agora_get": {"ids": [saved["id"]]},
+            "agora_forget": {"ids": [saved["id"]], "dry_run": False},
+            "agora_restore": {"ids": [saved["id"]]},
+            "agora_status": {},
+        }
+        for tool in TABLE:
+            if tool.name not in calls:
+                continue
+            untouched = bench.contents()
+            await bench.ok(client, tool.name, **calls[tool.name])
+            once = bench.contents()
+            await bench.ok(client, tool.name, **calls[tool.name])
+            assert not tool.read_only or once == untouched, tool.name
+            assert not tool.idempotent or bench.contents() == once, tool.name
