@@ -2,8 +2,10 @@
 
 Every set is saved through the public service into a fresh store; each question's candidates, their cosine and their
 coverage are collected. One logistic is fitted for sets that the encoder reads and one for the others: its direction by
-a listwise softmax (which candidate is right), its scale and bias by logistic regression (how likely it is right), all
-sets weighing the same. Questions are split in two by the seed: constants come from one half, figures from the other.
+a listwise softmax (which candidate is right), its scale and bias by logistic regression over the first hit of each
+question, questions of other sets included, which no document here answers: a score says how often a first hit with such
+evidence is right. All sets weigh the same. Questions are split in two by the seed: constants come from one half,
+figures from the other.
 """
 
 from __future__ import annotations
@@ -62,7 +64,11 @@ def main() -> None:
         "native": [name for name in options.sets if name in NATIVE_SETS],
         "foreign": [name for name in options.sets if name in FOREIGN_SETS],
     }
-    collected = {name: collect(options, name) for name in options.sets}
+    collected = {}
+    for group in groups.values():
+        for place, name in enumerate(group):
+            # A set whose questions none of these documents answers.
+            collected[name] = collect(options, name, stranger=group[place - 1] if len(group) > 1 else None)
     halves = {name: (found[::2], found[1::2]) for name, found in collected.items()}
 
     def train(names: Sequence[str]) -> list[list[Candidates]]:
@@ -86,9 +92,11 @@ def main() -> None:
         for name in names:
             test = halves[name][1]
             rows = {kind: measure(test, weights) for kind, weights in rankings.items()}
-            figures[name] = {"questions": len(test), **rows}
-            told = "  ".join(f"{kind} r@1 {row['recall@1']:.3f} r@5 {row['recall@5']:.3f}" for kind, row in rows.items())
-            print(f"{name:15} n={len(test):4}  {told}")
+            figures[name] = {"questions": sum(each.gold > 0 for each in test), **rows}
+            told = "  ".join(
+                f"{kind} r@1 {row['recall@1']:.3f} r@5 {row['recall@5']:.3f}" for kind, row in rows.items()
+            )
+            print(f"{name:15} n={figures[name]['questions']:4}  {told}")
     print(json.dumps(fitted, indent=1))
     report = {
         "machine": machine.describe(),
@@ -102,9 +110,13 @@ def main() -> None:
     options.out.write_text(json.dumps(report, indent=2), encoding="utf-8")
 
 
-def collect(options: argparse.Namespace, name: str) -> list[Candidates]:
-    """The candidates of every question of a set, found through a fresh store."""
+def collect(options: argparse.Namespace, name: str, stranger: str | None) -> list[Candidates]:
+    """The candidates of every question of a set, and of half as many of `stranger`, found through a fresh store."""
     data = datasets.load(options.data, name, most=options.most)
+    unanswered: tuple[datasets.Question, ...] = ()
+    if stranger is not None and stranger.partition(":")[0] != name.partition(":")[0]:
+        asked = datasets.load(options.data, stranger, most=len(data.questions) // 2).questions
+        unanswered = tuple(datasets.Question(question.text, frozenset()) for question in asked)
     wanted = {key for question in data.questions for key in question.gold}
     documents = sorted(data.documents, key=lambda document: document.id not in wanted)[: options.documents]
     encoder = OnnxEncoder(packaged_model("all-MiniLM-L6-v2-int8"))
@@ -119,7 +131,7 @@ def collect(options: argparse.Namespace, name: str) -> list[Candidates]:
         found = []
         with store.read(LONG) as reading:
             among = reading.among(Filter(("bench",)))
-            for question in data.questions:
+            for question in (*data.questions, *unanswered):
                 vector, groups = encoder.encode(question.text, LONG), analyse_query(question.text)
                 ranked = rank(reading, among, NATIVE["hybrid"], vector, groups)
                 names = {row: ids.get(note.id) for row, note in reading.by_row([each.row for each in ranked]).items()}
@@ -155,13 +167,18 @@ def fit(sets: list[list[Candidates]], mask: tuple[int, ...]) -> dict[str, float]
 
 
 def _calibrate(sets: list[list[Candidates]], weights: Floats) -> tuple[float, float]:
-    """Scale and bias under which the score is the share of such candidates that are right (damped Newton)."""
-    values = [np.concatenate([each.features @ weights for each in candidates]) for candidates in sets]
-    labels = np.concatenate([each.right for candidates in sets for each in candidates]).astype(float)
-    importance = np.concatenate(
-        [np.full(len(value), 1 / len(candidates)) for value, candidates in zip(values, sets, strict=True)]
-    )
-    x = np.column_stack([np.concatenate(values), np.ones(len(importance))])
+    """Scale and bias under which the score is the share of such first hits that are right (damped Newton)."""
+    values, labels_, shares = [], [], []
+    for candidates in sets:
+        for each in candidates:
+            if len(each.right):
+                sums = each.features @ weights
+                first = int(sums.argmax())
+                values.append(sums[first])
+                labels_.append(each.right[first])
+                shares.append(1 / len(candidates))
+    labels, importance = np.array(labels_, dtype=np.float64), np.array(shares)
+    x = np.column_stack([np.array(values), np.ones(len(importance))])
     beta, loss = np.array([0.0, 0.0]), np.inf
     for _ in range(200):
         z = x @ beta
@@ -180,6 +197,8 @@ def measure(candidates: list[Candidates], weights: Floats) -> dict[str, float]:
     """Mean recall of the gold documents at 1 and 5 (any of them), and reciprocal rank of the first."""
     ranks = []
     for each in candidates:
+        if not each.gold:
+            continue
         order = np.argsort(-(each.features @ weights), kind="stable")
         places = np.flatnonzero(each.right[order])
         ranks.append(places[0] + 1 if len(places) else np.inf)

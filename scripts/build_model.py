@@ -8,7 +8,7 @@ Both inputs must have the SHA-256 written below. The same inputs and the same ve
 (dependency group `model`, and the package itself for onnxruntime, tokenizers and numpy) give the same bytes.
 
 Three choices make int8 faithful here; docs/adr/0002-embedding-model.md has the measurements:
-- Activations above 6.0 live in one to four channels of a layer and are nearly the same for every text. One
+- Activations above 6.0 live in up to five channels of a layer and are nearly the same for every text. One
   of them sets the scale of the whole tensor, so these channels are multiplied in float and the rest in int8.
 - Weights are quantised per output channel, and to 7 bits: two products of 8 by 8 bits overflow the 16-bit
   sum that x86 processors without VNNI use.

@@ -64,15 +64,22 @@ class Agora:
         )
         self.tools = Tools(self.notes, self.clock, limits, self._about)
 
-    def connection(self, *, origin: Origin = "agent", folder: Path | None = None) -> Connection:
-        """A new connection for a client that works in `folder`."""
+    def connection(
+        self, *, origin: Origin = "agent", folder: Path | None = None, token: str = "", namespace: str | None = None
+    ) -> Connection:
+        """A new connection for a client that works in `folder`, or showed the token of that name.
+
+        `namespace` is the token's; it goes before the setting.
+        """
         settings = self._loaded.settings
         return Connection(
             at_ms=int(self.clock.now().timestamp() * 1000),
             origin=origin,
             folder=folder,
-            namespace=settings.namespace.default,
+            namespace=namespace or settings.namespace.default,
+            rule="the token's namespace" if namespace else "setting namespace.default",
             agent=settings.agent,
+            token=token,
         )
 
     def close(self) -> None:

@@ -8,6 +8,7 @@
       StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt
       EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, WarmingUp
       ConfigError             UnknownKey, MissingExtra
+      ListenError
       DeadlineExceeded, Cancelled
 
 `code` is stable and may be matched by programs. Numbers of HTTP or JSON-RPC do not appear here:
@@ -180,6 +181,12 @@ class MissingExtra(ConfigError):
     """An optional part is not installed; the hint names the extra to install."""
 
     code = "missing_extra"
+
+
+class ListenError(AgoraError):
+    """The server cannot listen at the address that it was given."""
+
+    code = "cannot_listen"
 
 
 class DeadlineExceeded(AgoraError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from mcp import Client
 from mcp_types import INTERNAL_ERROR, ErrorData, ListRootsResult
 
+from agora.protocol.context import Connection
 from agora.protocol.roots import folder
 
 if TYPE_CHECKING:
@@ -149,6 +151,14 @@ class Rooted:
         return AnyRoots(roots=[{"uri": uri} for uri in self.uris])
 
 
+class SlowToFind(Connection):
+    """On a file system that takes its time."""
+
+    def root(self, folder: Path) -> None:
+        threading.Event().wait(0.3)
+        super().root(folder)
+
+
 async def namespace_of(bench: Bench, client: Client) -> tuple[str, str]:
     status = await bench.ok(client, "agora_status")
     return status["namespace"], status["namespace_rule"]
@@ -172,7 +182,7 @@ async def test_a_configured_namespace_beats_a_root(bench: Bench, tmp_path: Path)
 
 async def test_calls_at_the_same_time_all_wait_for_the_roots(bench: Bench, tmp_path: Path) -> None:
     shop = project(tmp_path / "shop", "https://example.org/acme/shop")
-    connection = bench.connection(None, folder=tmp_path)
+    connection = SlowToFind(at_ms=0, folder=tmp_path)
     names = set()
     rooted = Rooted(shop.as_uri(), after=0.3)
     async with bench.client(connection=connection, mode="legacy", list_roots_callback=rooted) as client:

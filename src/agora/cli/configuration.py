@@ -17,8 +17,4 @@ def config(json_wanted: Json = False, home: Home = None, config: Config = None) 
             }
         )
         return
-    width = max(len(row.key) for row in rows)
-    for row in rows:
-        value = "" if row.value is None else row.value
-        print(f"{row.key:<{width}}  {value}  ({row.source})")
-    print(f"\nfile: {loaded.file or 'none'}")
+    output.configuration(rows, str(loaded.file or "none"))

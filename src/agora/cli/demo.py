@@ -5,13 +5,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
 from agora.cli import output
 from agora.cli.session import Json, errors_as_status
-from agora.errors import StoreError
+from agora.errors import AgoraError
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -19,20 +19,26 @@ if TYPE_CHECKING:
 _NOTES = (
     (
         "Checkout fails now and then",
-        "Bug fixed: customers were charged twice because the card provider's webhook was delivered again after our"
-        " handler timed out. The handler now stores the event id first and skips ids it has seen.",
+        (
+            "Bug fixed: customers were charged twice because the card provider's webhook was delivered again after our"
+            " handler timed out. The handler now stores the event id first and skips ids it has seen."
+        ),
         ["payments", "bug"],
     ),
     (
         "Where sessions live",
-        "Decision: login sessions are kept in Redis with a sliding expiry of 30 days, not in signed cookies, since"
-        " support must be able to end them at once.",
+        (
+            "Decision: login sessions are kept in Redis with a sliding expiry of 30 days, not in signed cookies, since"
+            " support must be able to end them at once."
+        ),
         ["auth", "decision"],
     ),
     (
         "Slow tests",
-        "The integration suite went from 14 to 4 minutes by starting one Postgres container per worker and"
-        " truncating tables between cases instead of migrating anew.",
+        (
+            "The integration suite went from 14 to 4 minutes by starting one Postgres container per worker and"
+            " truncating tables between cases instead of migrating anew."
+        ),
         ["tests"],
     ),
 )
@@ -46,19 +52,39 @@ def demo(
     question: Annotated[str, typer.Option(help="What the second agent asks.")] = _QUESTION,
     json_wanted: Json = False,
 ) -> None:
-    """Show one agent saving what it learned, and another process finding it by meaning."""
+    """One agent saves what it learned; another process finds it."""
     with errors_as_status(json_wanted=json_wanted):
-        import anyio  # noqa: PLC0415 - `agora --help` must not pay for it
-
         if home is not None:
-            steps = anyio.run(_play, home, question)
+            steps = _played(home, question)
         else:
             with tempfile.TemporaryDirectory(prefix="agora-demo-", ignore_cleanup_errors=True) as folder:
-                steps = anyio.run(_play, Path(folder), question)
+                steps = _played(Path(folder), question)
         if json_wanted:
             output.as_json(steps)
-            return
-        _tell(steps)
+        else:
+            _tell(steps)
+    if not steps["b"]["second"]["results"]:
+        raise typer.Exit(1)
+
+
+def _played(home: Path, question: str) -> dict[str, Any]:
+    import anyio  # noqa: PLC0415 - `agora --help` must not pay for it
+    from mcp import MCPError  # noqa: PLC0415 - as above
+
+    try:
+        return anyio.run(_play, home, question)
+    except (AgoraError, MCPError, ExceptionGroup) as error:
+        # The client's task groups wrap what happens inside them.
+        cause: BaseException = error
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, AgoraError):
+            raise cause from None
+        if isinstance(cause, MCPError):
+            raise AgoraError(
+                f"a server process of the demo failed: {cause}", hint="Its own words are above; see `agora doctor`."
+            ) from None
+        raise
 
 
 async def _play(home: Path, question: str) -> dict[str, Any]:
@@ -85,14 +111,14 @@ class _Agent:
         self._home = home
         self.start_ms = 0.0
 
-    async def __aenter__(self) -> _Agent:
+    async def __aenter__(self) -> Self:
         from mcp import Client, StdioServerParameters  # noqa: PLC0415 - half a second that only the demo pays
         from mcp_types import Implementation  # noqa: PLC0415 - as above
 
         parameters = StdioServerParameters(
             command=sys.executable,
             args=["-m", "agora", "serve", "--home", str(self._home), "--namespace", "demo"],
-            env={**os.environ, "AGORA_LOG_LEVEL": "warning"},
+            env=_environment(),
         )
         began = time.perf_counter()
         self._client: Client = Client(parameters, client_info=Implementation(name=self._name, version="1"))
@@ -115,8 +141,14 @@ class _Agent:
         took = round((time.perf_counter() - began) * 1000, 1)
         found = result.structured_content
         if result.is_error or not isinstance(found, dict):
-            raise StoreError(f"{tool} failed: {found}", hint="Run `agora doctor`.")
+            raise AgoraError(f"{tool} failed: {found}", hint="Run `agora doctor`.")
         return found, took
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without the user's settings: the demo shows the same to everyone."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AGORA_")}
+    return kept | {"AGORA_LOG_LEVEL": "warning"}
 
 
 def _tell(steps: dict[str, Any]) -> None:

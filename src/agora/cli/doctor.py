@@ -7,7 +7,7 @@ from agora.cli.session import Config, Home, Json, errors_as_status, settings
 
 
 def doctor(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
-    """Check the configuration, the data folder, the model and every invariant of the store; changes nothing."""
+    """Check configuration, data folder, model and store; changes nothing."""
     with errors_as_status(json_wanted=json_wanted):
         from agora.app import diagnose  # noqa: PLC0415 - `agora --help` must not pay for it
 
@@ -16,9 +16,6 @@ def doctor(json_wanted: Json = False, home: Home = None, config: Config = None) 
     if json_wanted:
         output.as_json({"health": "ok" if not failed else "damaged", "checks": checks})
     else:
-        for check in checks:
-            print(f"{'ok  ' if check['ok'] else 'FAIL'}  {check['name']}: {check['message']}")
-            if not check["ok"] and check.get("hint"):
-                print(f"        {check['hint']}")
+        output.checks(checks)
     if failed:
         raise typer.Exit(1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from agora.cli.demo import demo
 from agora.cli.doctor import doctor
 from agora.cli.notes import forget, get, query, restore, save, status
 from agora.cli.serve import serve
+from agora.cli.token import token
 
 app = typer.Typer(
     name="agora",
@@ -22,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _command in (save, query, get, forget, restore, status, demo, serve, config, doctor):
+for _command in (save, query, get, forget, restore, status, demo, serve, token, config, doctor):
     app.command(_command.__name__)(_command)
 
 
@@ -49,3 +51,15 @@ def run() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write out what is left while a failure can still be told from success."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader is gone, as `head` goes; the interpreter would complain when it flushes once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

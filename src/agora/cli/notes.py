@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Annotated, Any
 
@@ -23,11 +24,13 @@ def save(
     namespace: Namespace = None,
     kind: Annotated[str | None, typer.Option(help="What it is: note, decision, bug, …")] = None,
     metadata: Annotated[str | None, typer.Option(help="A JSON object of your own fields.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Who saves.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Who saves. Default: the setting agent, else agora-cli.")] = None,
     session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
-    occurred_at: Annotated[str | None, typer.Option(help="When it happened.")] = None,
+    occurred_at: Annotated[str | None, typer.Option(help="When it happened: date, time, today, yesterday, 7d.")] = None,
     confidence: Annotated[float | None, typer.Option(help="How sure you are, 0 to 1.")] = None,
-    expires_in: Annotated[str | None, typer.Option(help="Lifetime: 15m, 12h, 30d, 2w.")] = None,
+    expires_in: Annotated[
+        str | None, typer.Option(help="Lifetime: seconds, or 15m, 12h, 30d, 2w. Default: for ever.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Name for what changes: the same key adds a version.")] = None,
     json_wanted: Json = False,
     home: Home = None,
@@ -48,7 +51,7 @@ def save(
         "session": session,
         "occurred_at": occurred_at,
         "confidence": confidence,
-        "expires_in": int(expires_in) if expires_in and expires_in.isdecimal() else expires_in,
+        "expires_in": int(expires_in) if expires_in and re.fullmatch(r"\d{1,12}", expires_in) else expires_in,
         "key": key,
     }
     run_tool("agora_save", given, output.saved, json_wanted, home, config)
@@ -63,9 +66,11 @@ def query(
     kind: Annotated[list[str] | None, typer.Option(help="Only this kind; may be repeated.")] = None,
     metadata: Annotated[str | None, typer.Option(help="A JSON object: only notes with these values.")] = None,
     since: Annotated[str | None, typer.Option(help="Not before: date, time, today, yesterday, 7d.")] = None,
-    until: Annotated[str | None, typer.Option(help="Not after; a day counts whole.")] = None,
-    min_score: Annotated[float | None, typer.Option(help="Leave weaker ones out, 0 to 1.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Hard limit for the texts.")] = None,
+    until: Annotated[str | None, typer.Option(help="Before: as --since; a day counts whole.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Leave out what scores less, 0 to 1.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Hard limit for the texts, in tokens of 4 bytes, from 100 up.")
+    ] = None,
     mode: Annotated[str | None, typer.Option(help="hybrid, semantic or lexical.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each score.")] = False,
     json_wanted: Json = False,
@@ -109,14 +114,14 @@ def forget(
     tag: Tags = None,
     agent: Annotated[str | None, typer.Option(help="Notes that this agent alone saved.")] = None,
     namespace: Namespace = None,
-    before: Annotated[str | None, typer.Option(help="Notes older than: date, time, 30d.")] = None,
+    before: Annotated[str | None, typer.Option(help="Notes from before: date, time, 30d.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Really forget; without it, a preview.")] = False,
     reason: Annotated[str | None, typer.Option(help="Why; kept with the note.")] = None,
     json_wanted: Json = False,
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Hide notes from every query: a preview, unless --yes is given."""
+    """Hide notes from every query; a preview unless --yes is given."""
     given = {
         "ids": ids or None,
         "tags": tag,
@@ -152,12 +157,16 @@ def _object(name: str, text: str | None) -> dict[str, Any] | None:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidInput(name, f"must be JSON: {error.msg} at character {error.pos}", text) from None
+    except (RecursionError, ValueError):
+        raise InvalidInput(name, "is nested too deep, or holds a number that is too long", text) from None
     if not isinstance(found, dict):
         raise InvalidInput(name, "must be a JSON object", text)
     return found
 
 
 def _standard_input() -> str:
+    if sys.stdin is None:
+        raise InvalidInput("content", "standard input is closed", "-", hint="Pipe a text in, or give it in place of -.")
     raw = sys.stdin.buffer.read()
     try:
         return raw.decode("utf-8")

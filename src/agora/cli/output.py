@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agora.config.load import Row
 from agora.errors import AgoraError, ConfigError, InvalidInput
 
 Data = Mapping[str, Any]
@@ -38,18 +40,18 @@ def saved(data: Data) -> None:
     """The outcome of a save."""
     extra = f" (the text was there: {data['duplicate_of']})" if "duplicate_of" in data else ""
     extra = f" (version {data['version']}, replaces {data['supersedes']})" if "supersedes" in data else extra
-    print(f"{data['status']} {data['id']} in {data['namespace']}{extra}")
+    _line(f"{data['status']} {data['id']} in {data['namespace']}{extra}")
     for near in data["related"]:
-        print(f"  related {near['score']:.2f} {near['id']} {near['agent']}: {_printable(near['title'])}")
+        _line(f"  related {near['score']:.2f} {near['id']} {near['agent']}: {near['title']}")
 
 
 def found(data: Data) -> None:
     """The results of a query."""
     for place, hit in enumerate(data["results"], start=1):
-        print(f"{place}. {hit['score']:.2f}  {_head(hit)}")
+        _line(f"{place}. {hit['score']:.2f}  {_head(hit)}")
         print(_indented(hit["content"]))
         if "explain" in hit:
-            print(f"   {json.dumps(hit['explain'], ensure_ascii=False)}")
+            _line(f"   {json.dumps(hit['explain'], ensure_ascii=False)}")
     if not data["results"]:
         print("nothing found")
     note = f", {data['omitted']} more" if data["omitted"] else ""
@@ -59,10 +61,10 @@ def found(data: Data) -> None:
 def notes(data: Data) -> None:
     """Whole notes."""
     for each in data["notes"]:
-        print(_head(each))
+        _line(_head(each))
         print(_indented(each["content"]))
         for version in each.get("history", ()):
-            print(f"   version {version['version']}: {version['id']} {version['agent']} {version['created_at']}")
+            _line(f"   version {version['version']}: {version['id']} {version['agent']} {version['created_at']}")
     for name in ("unknown", "forgotten", "expired"):
         _listed(name, data[name])
 
@@ -72,7 +74,7 @@ def forgotten(data: Data) -> None:
     verb = "would forget" if data["dry_run"] else "forgot"
     print(f"{verb} {data['count']} note{'' if data['count'] == 1 else 's'}")
     for each in data["notes"]:
-        print(f"  {each['id']} {each['agent']} {each['created_at']}: {_printable(each['title'])}")
+        _line(f"  {each['id']} {each['agent']} {each['created_at']}: {each['title']}")
     _listed("unknown", data["unknown"])
     _listed("already forgotten", data["already_forgotten"])
     if data["kept_for_other_savers"]:
@@ -91,25 +93,46 @@ def restored(data: Data) -> None:
 
 def status(data: Data) -> None:
     """The status, one line a subject."""
-    print(f"agora {data['version']}: {data['health']}")
+    _line(f"agora {data['version']}: {data['health']}")
     for problem in data["problems"]:
-        print(f"  {problem['code']}: {problem['message']}")
-    print(f"data      {data['home']}")
-    print(f"namespace {data['namespace']} ({data['namespace_rule']})")
+        _line(f"  {problem['code']}: {problem['message']}")
+        if problem.get("hint"):
+            _line(f"    {problem['hint']}")
+    _line(f"data      {data['home']}")
+    _line(f"namespace {data['namespace']} ({data['namespace_rule']})")
     if "notes" in data:
-        counts = data["notes"]
-        print(f"notes     {counts['live']} live, {counts['superseded']} superseded, {counts['forgotten']} forgotten,"
-              f" {counts['expired']} expired")  # fmt: skip
-        print(f"agents    {', '.join(f'{name} {count}' for name, count in data['agents'].items()) or 'none yet'}")
-        store, index = data["store"], data["index"]
-        print(f"store     sequence {store['sequence']}, index {index['sequence']}, {index['passages']} passages,"
-              f" {sum(store['bytes'].values()):,} bytes")  # fmt: skip
-        print(f"model     {data['model']['model']}, {data['model']['state']}")
+        counts, store, index = data["notes"], data["store"], data["index"]
+        states = ("live", "superseded", "forgotten", "expired")
+        _line(f"notes     {', '.join(f'{counts[state]} {state}' for state in states)}")
+        for name in ("agents", "namespaces"):
+            listed = [f"{each} {count}" for each, count in data[name].items()]
+            more = [f"{data[f'more_{name}']} more"] if data[f"more_{name}"] else []
+            _line(f"{name:<10}{', '.join(listed + more) or 'none yet'}")
+        size = sum(store["bytes"].values())
+        _line(f"store     sequence {store['sequence']}, index {index['sequence']}, {size:,} bytes")
+        _line(f"model     {data['model']['model']}, {data['model']['state']}")
+
+
+def checks(found: Sequence[Data]) -> None:
+    """What `agora doctor` found, one line a check."""
+    for check in found:
+        _line(f"{'ok  ' if check['ok'] else 'FAIL'}  {check['name']}: {check['message']}")
+        if not check["ok"] and check.get("hint"):
+            _line(f"        {check['hint']}")
+
+
+def configuration(rows: Sequence[Row], file: str) -> None:
+    """Each setting, its value and its source."""
+    width = max(len(row.key) for row in rows)
+    for row in rows:
+        _line(f"{row.key:<{width}}  {'none' if row.value is None else row.value}  ({row.source})")
+    _line("")
+    _line(f"file: {file}")
 
 
 def _head(each: Data) -> str:
     tags = f" [{', '.join(each['tags'])}]" if each["tags"] else ""
-    title = f" {_printable(each['title'])}" if "title" in each else ""
+    title = f" {each['title']}" if "title" in each else ""
     return f"{each['id']}{title} — {each['agent']}, {each['created_at'][:10]}, {each['namespace']}{tags}"
 
 
@@ -122,11 +145,15 @@ def _listed(name: str, ids: Sequence[str]) -> None:
         print(f"{name}: {', '.join(ids)}")
 
 
+def _line(text: str) -> None:
+    print(_printable(text))
+
+
 def _printable(text: str) -> str:
-    # A note must not be able to drive the terminal: control characters are shown, not sent.
-    return "".join(
-        c
-        if c == "\t" or c.isprintable() or (c.isspace() and c not in "\r\x0b\x0c\x1c\x1d\x1e\x1f\x85")
-        else f"\\x{ord(c):02x}"
-        for c in text
-    )
+    """`text` on one line, with nothing that drives a terminal or turns the direction of writing: that is shown."""
+    return "".join(f"\\u{ord(c):04x}" if _drives(c) else c for c in text)
+
+
+def _drives(c: str) -> bool:
+    # Two joiners hold emoji and the letters of some scripts together; a line end is none inside a line.
+    return unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and c not in "\t\u200c\u200d"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from agora.cli.session import Config, Home, errors_as_status
+from agora.errors import ConfigError
 
 
 def serve(
@@ -16,11 +17,24 @@ def serve(
         typer.Option("--namespace", "-n", help="Scope of calls that name none. Default: the project."),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Agent name of calls that give none.")] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve many clients over HTTP instead; port 0 takes a free one."),
+    ] = None,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="With --http: ask for no token. Loopback addresses alone.")
+    ] = False,
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Serve one client over standard input and output (what MCP clients start)."""
+    """Serve one client over standard input and output (what MCP clients start), or many over HTTP."""
     with errors_as_status(json_wanted=False):
+        if http is not None:
+            from agora.cli.serve_http import serve_http  # noqa: PLC0415 - stdio must not pay for it
+
+            raise typer.Exit(serve_http(http, _options(namespace, agent, home, config), authenticate=not no_auth))
+        if no_auth:
+            raise ConfigError("--no-auth goes with --http", hint="Over standard input and output there is no token.")
         # Before anything else is imported: what prints on import must not reach the protocol's stream.
         from agora.transport.stdio import claim_stdio  # noqa: PLC0415
 
@@ -28,6 +42,11 @@ def serve(
         # The imports make a hundred thousand objects that stay: collecting among them costs an eighth of the start.
         gc.disable()
         raise typer.Exit(_serve(namespace, agent, home, config))
+
+
+def _options(namespace: str | None, agent: str | None, home: Path | None, config: Path | None) -> dict[str, str]:
+    given = {"home": home, "config": config, "namespace.default": namespace, "agent": agent}
+    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def _serve(namespace: str | None, agent: str | None, home: Path | None, config: Path | None) -> int:
@@ -38,8 +57,7 @@ def _serve(namespace: str | None, agent: str | None, home: Path | None, config: 
     from agora.transport.options import ConnectionOptions  # noqa: PLC0415 - as above
     from agora.transport.serve import run_stdio  # noqa: PLC0415 - as above
 
-    options = {"home": home, "config": config, "namespace.default": namespace, "agent": agent}
-    loaded = load_settings({name: str(value) for name, value in options.items() if value is not None})
+    loaded = load_settings(_options(namespace, agent, home, config))
     configure_logging(loaded.settings)
     agora = Agora(loaded)
     connection = agora.connection(folder=Path.cwd())
@@ -48,7 +66,7 @@ def _serve(namespace: str | None, agent: str | None, home: Path | None, config: 
     def on_ready() -> None:
         gc.freeze()
         gc.enable()
-        log.info("ready", home=str(loaded.settings.home), namespace=connection.rule)
+        log.info("ready", home=str(loaded.settings.home), namespace=connection.namespace, rule=connection.rule)
         # A moment later: the client's first messages are answered before the imports of the model compete.
         asyncio.get_running_loop().call_later(0.05, agora.encoder.warm_up)
 

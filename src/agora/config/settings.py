@@ -26,6 +26,14 @@ Whole = Annotated[int, BeforeValidator(_number)]
 Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 
 
+def _listed(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Host = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?$")]
+Website = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/\s*]+$")]
+
+
 class Section(BaseModel):
     """One table of `agora.toml`: frozen, and with no other keys than its fields."""
 
@@ -114,6 +122,22 @@ class ServerSettings(Section):
     )
 
 
+class HttpSettings(Section):
+    """`agora serve --http`."""
+
+    hosts: Annotated[tuple[Host, ...], BeforeValidator(_listed)] = Field(
+        default=(),
+        description="Names, with or without a port, that clients may call this machine by, beside loopback ones.",
+    )
+    origins: Annotated[tuple[Website, ...], BeforeValidator(_listed)] = Field(
+        default=(), description="Origins, as in `https://app.example.com`, whose web pages may use the server."
+    )
+    sessions: Whole = Field(default=1_000, ge=1, le=100_000, description="Sessions that are open at the same time.")
+    idle_seconds: Seconds = Field(
+        default=1_800.0, le=604_800, description="Seconds after its last request at which a session ends."
+    )
+
+
 class Settings(Section):
     """Every setting of one run, frozen. Built by `agora.config.load.load_settings`; tests may build it too.
 
@@ -136,6 +160,7 @@ class Settings(Section):
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
     server: ServerSettings = ServerSettings()
+    http: HttpSettings = HttpSettings()
 
 
 class Setting(NamedTuple):
@@ -165,6 +190,8 @@ def plain(value: object) -> str | int | float | None:
     """`value` as JSON and a terminal can show it; a secret as stars."""
     if isinstance(value, SecretStr):
         return "********"
+    if isinstance(value, tuple):
+        return ", ".join(value) or None
     return value if value is None or isinstance(value, int | float) else str(value)
 
 

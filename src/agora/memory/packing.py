@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agora.model.profile import Span
 from agora.model.query import Hit
@@ -19,6 +20,12 @@ _OPTIONAL = 32
 
 _BYTES_PER_TOKEN = 4
 """As in `agora.text.tokens.cost`."""
+
+SAVERS_SHOWN = 5
+"""Other savers that a hit names. A note that hundreds saved must still fit an answer; reading it by id names more."""
+
+METADATA_SHOWN = 400
+"""Bytes of the metadata that a hit carries; what is larger comes with reading the note by id."""
 
 _LEAST = 24
 """A cut shorter than this tells nothing beside others; the hit is left out instead."""
@@ -63,11 +70,19 @@ def row_cost(hit: Hit) -> int:
         )
     )
     if note.metadata:
-        size += _OPTIONAL + len(json.dumps(dict(note.metadata), ensure_ascii=False).encode())
-    for other in others:
+        fields = metadata_size(note.metadata)
+        size += _OPTIONAL + (fields if fields <= METADATA_SHOWN else 0)
+    if len(others) > SAVERS_SHOWN:
+        size += _OPTIONAL
+    for other in others[:SAVERS_SHOWN]:
         size += 3 * _OPTIONAL + _quoted(other.agent) + _quoted(other.session)
     size += 2 * _OPTIONAL * len(hit.similar)
     return -(-size // _BYTES_PER_TOKEN)
+
+
+def metadata_size(metadata: Mapping[str, Any]) -> int:
+    """Bytes of a note's metadata as JSON."""
+    return len(json.dumps(dict(metadata), ensure_ascii=False).encode())
 
 
 def _part(hit: Hit, room: int, span: Span) -> str:

@@ -43,15 +43,15 @@ class Weights:
 
 
 NATIVE: Mapping[Mode, Weights] = {
-    "hybrid": Weights(-10.0, cosine=12.6, squared=6.9),
-    "semantic": Weights(-11.0, cosine=16.7),
-    "lexical": Weights(-7.1, coverage=10.3),
+    "hybrid": Weights(-3.88, cosine=6.59, squared=3.57),
+    "semantic": Weights(-4.55, cosine=8.84),
+    "lexical": Weights(-3.38, coverage=7.78),
 }
 """For queries in a language that the encoder was trained on: some words in common tell little, all tell much."""
 
 FOREIGN: Mapping[Mode, Weights] = {
     **NATIVE,
-    "hybrid": Weights(-6.8, cosine=0.5, coverage=8.2, both=7.8),
+    "hybrid": Weights(-3.34, cosine=0.5, coverage=6.47, both=7.52),
 }
 """For all other queries: the words decide, and the cosine counts where words agree with it."""
 

@@ -16,24 +16,31 @@ class Connection:
     Thread-safe.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what there is to know of a client, each by its name
         self,
         *,
         at_ms: int,
         origin: Origin = "agent",
         folder: Path | None = None,
         namespace: str | None = None,
+        rule: str = "setting namespace.default",
         agent: str | None = None,
         session: str | None = None,
+        token: str = "",
     ) -> None:
-        """`namespace` is the configured default and `folder` the client's working folder, if there are any."""
+        """What is known when a client connects.
+
+        `namespace` is the default that was given, `rule` says by what, `folder` is the client's working folder and
+        `token` the name of the token it showed, if there are any.
+        """
         self.session = session or new_id("h", at_ms)
         self._origin = origin
         self._agent = agent
+        self._token = token
         self._lock = threading.Lock()
         self._named: frozenset[str] = frozenset()
         if namespace is not None:
-            self._own, self._rule, self._fixed = namespace, "setting namespace.default", True
+            self._own, self._rule, self._fixed = namespace, rule, True
         elif folder is not None:
             self._own, self._rule = project_namespace(folder)
             self._fixed = False
@@ -45,6 +52,11 @@ class Connection:
         if not self._fixed:
             self._own, rule = project_namespace(folder)
             self._rule = f"client root, {rule}"
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that calls get when they name none."""
+        return self._own
 
     @property
     def rule(self) -> str:
@@ -76,6 +88,7 @@ class Connection:
             session=session or self.session,
             client=client,
             client_version=_one_line(version)[:64],
+            token=self._token,
             origin=self._origin,
         )
 

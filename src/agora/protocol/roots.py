@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel, ValidationError
 
 from agora.ports.log import Log
@@ -30,26 +33,30 @@ class Roots:
         self._lock = anyio.Lock()
         self._settled = False
 
-    async def ask(self, ctx: ServerRequestContext[Any, Any]) -> Path | None:
-        """The client's folder, once; None at every later call, and where there is none or no answer in time."""
+    async def follow(self, ctx: ServerRequestContext[Any, Any], take: Callable[[Path], None]) -> None:
+        """Give the client's folder, if it tells one in time, to `take`; once, and before any call goes on."""
         capabilities = ctx.session.client_capabilities
         if self._settled or capabilities is None or capabilities.roots is None:
-            return None
+            return
         async with self._lock:
             # The stateless era has no way to ask, and a later handshake may.
             if self._settled or not ctx.session.can_send_request:
-                return None
+                return
             found: Path | None = None
             with anyio.move_on_after(SECONDS) as patience:
                 found = await self._first(ctx)
             if patience.cancelled_caught:
                 self._log.warning("client declares roots but does not answer", seconds=SECONDS)
+            if found is not None:
+                # It reads the files of a git folder.
+                await anyio.to_thread.run_sync(take, found)
             self._settled = True
-            return found
 
     async def _first(self, ctx: ServerRequestContext[Any, Any]) -> Path | None:
         try:
-            answer = await ctx.session.send_request(types.ListRootsRequest(), _Answer)
+            # Over HTTP it goes out on the stream of the call itself: the client may have opened no other.
+            channel = ServerMessageMetadata(related_request_id=ctx.request_id)
+            answer = await ctx.session.send_request(types.ListRootsRequest(), _Answer, metadata=channel)
         except (MCPError, ValidationError) as error:
             self._log.warning("client declares roots but does not tell them", error=type(error).__name__)
             return None

@@ -77,7 +77,11 @@ def _edge(day: date, edge: Literal["start", "end"]) -> datetime:
 
 def _utc(at: datetime) -> datetime:
     """`at` in UTC; without an offset it is this machine's time, daylight saving of that day included."""
-    if at.tzinfo is None and at.year < 1971:
+    if at.tzinfo is None:
+        if at.year >= 1971:
+            # Not `astimezone`: a midnight that the clocks jump over would become 23:00 of the day before.
+            whole = datetime.fromtimestamp(at.replace(microsecond=0).timestamp(), UTC)
+            return whole.replace(microsecond=at.microsecond)
         # Windows knows no local time before 1970: the standard offset holds everywhere, the same on every system.
         at = at.replace(tzinfo=timezone(timedelta(seconds=-clock.timezone)))
     return at.astimezone(UTC)

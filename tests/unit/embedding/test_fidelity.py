@@ -80,6 +80,13 @@ def test_words_behind_a_long_blank_count(encoder: OnnxEncoder) -> None:
     assert encoder.encode("red" + " " * 50_000 + "apples", Deadline(60)).tobytes() == near.tobytes()
 
 
+def test_a_word_that_the_first_look_cuts_is_read_whole(encoder: OnnxEncoder) -> None:
+    # 150 letters are one unknown piece, the eight of them before the 2,048th character would be several.
+    before, behind = "a " * 250, "q" * 150 + " b" * 50
+    near = encoder.encode(before + behind, Deadline(60)).tobytes()
+    assert encoder.encode(before + " " * (2040 - len(before)) + behind, Deadline(60)).tobytes() == near
+
+
 def test_likeness_is_meaning_and_not_words(encoder: OnnxEncoder) -> None:
     question = encoder.encode("why did the rollout break?", Deadline(60))
     answer = encoder.encode("The deployment failed because the disk was full.", Deadline(60))

@@ -86,6 +86,8 @@ def check(text: str, spans: tuple[Span, ...], model: Loaded) -> None:
 @example("word " * (WHOLE + 1))
 @example("\u0301" * 30_000)
 @example(("x" * 99 + "y" * 99 + ",") * 400)
+# One unknown piece, that becomes ninety when it is cut at the control character.
+@example("a " * 89 + ("qj" * 47 + "\x1f" + "qj" * 47 + ",") * 90)
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
@@ -145,12 +147,15 @@ def test_a_paragraph_end_is_better_than_a_sentence_end(encoder: OnnxEncoder) -> 
     assert all(text[: span.stop].endswith("\n\n") for span in encoder.split(text, Deadline(60)))
 
 
-@pytest.mark.parametrize("unit", ["👩‍👩‍👧‍👦", "e\u0301\u0323", "👋🏽", "❤️", "한", "ก็"], ids=ascii)
+@pytest.mark.parametrize("unit", ["👩‍👩‍👧‍👦", "e\u0301\u0323", "👋🏽", "❤️", "ก็", "נֻּ"], ids=ascii)
 def test_no_passage_begins_or_ends_inside_a_joined_character(encoder: OnnxEncoder, unit: str) -> None:
-    text = (unit + ",") * 3000
-    marks = {span.stop for span in encoder.split(text, Deadline(60))[:-1]}
-    assert len(marks) > 5
-    assert {mark % len(unit + ",") for mark in marks} <= {0, len(unit)}
+    # No white space, no punctuation: every cut is in the middle of a word.
+    for text in (unit * 9000, (unit * 3 + "x") * 9000):
+        spans = encoder.split(text, Deadline(60))
+        assert len(spans) >= 3
+        marks = {mark for span in spans for mark in (span.start, span.stop)}
+        period = len(text) // 9000
+        assert {mark % period % len(unit) for mark in marks} == {0}
 
 
 def test_spans_count_code_points(encoder: OnnxEncoder) -> None:
@@ -225,7 +230,7 @@ def test_no_look_ahead_is_longer_than_a_block(model: Loaded) -> None:
         lengths.append(len(text))
         return model.offsets(text)
 
-    split("a" * 200_000 + prose(200_000), pieces, ROOM, Deadline(60))
+    split("a" * 200_000 + ("Qm" * 2000 + "\n") * 50 + prose(200_000), pieces, ROOM, Deadline(60))
     assert max(lengths) <= LONGEST
 
 

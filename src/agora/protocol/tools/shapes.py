@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 from agora.memory.notes import Got
+from agora.memory.packing import METADATA_SHOWN, SAVERS_SHOWN, metadata_size
 from agora.model.note import Note, Saved
 from agora.model.query import Answer, Hit
 from agora.model.selection import Forgotten, Restored
 from agora.protocol.times import written
 
-_SAVERS, _SAVERS_OF_A_HIT = 50, 5
-_METADATA_OF_A_HIT = 400
+_SAVERS = 50
 _VERSIONS = 50
 _STATUS_BYTES = 7_900
 """Bounds of what no token budget covers: other savers, fields and versions of one note, the status as a whole."""
@@ -181,12 +181,12 @@ def opening(text: str, width: int = 80) -> str:
 
 
 def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    shaped = note(hit.note, hit.content, _SAVERS_OF_A_HIT) | {
+    shaped = note(hit.note, hit.content, SAVERS_SHOWN) | {
         "score": round(hit.score, 4),
         "tokens": hit.tokens,
         "cut": hit.cut,
     }
-    if "metadata" in shaped and _bytes(shaped["metadata"]) > _METADATA_OF_A_HIT:
+    if "metadata" in shaped and metadata_size(shaped["metadata"]) > METADATA_SHOWN:
         del shaped["metadata"]
         shaped["metadata_cut"] = True
     if hit.similar:

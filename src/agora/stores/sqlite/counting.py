@@ -9,6 +9,9 @@ from agora.stores.sqlite.rows import places
 _LISTED = 20
 """Agents and namespaces named in the counts; the rest is a number, so that the status stays small."""
 
+_ENDED = "ifnull(i.expires_at <= ?, 0)"
+"""Expired: whether or not it was forgotten too, for it cannot be restored."""
+
 _LIVE = "i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
 
 
@@ -19,10 +22,10 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
         "SELECT count(*),"
         f" coalesce(sum({_LIVE}), 0),"
         " coalesce(sum(i.superseded_by IS NOT NULL), 0),"
-        " coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NOT NULL), 0),"
-        " coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NULL AND i.expires_at <= ?), 0)"
+        f" coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NOT NULL AND NOT {_ENDED}), 0),"
+        f" coalesce(sum(i.superseded_by IS NULL AND {_ENDED}), 0)"
         f" FROM items i WHERE {inside}",
-        (now, now, *namespaces),
+        (now, now, now, *namespaces),
     ).fetchone()
     agents = connection.execute(
         "SELECT a.name, count(DISTINCT i.id) FROM items i JOIN savers s ON s.item_id = i.id"
