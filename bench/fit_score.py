@@ -65,10 +65,10 @@ def main() -> None:
         "foreign": [name for name in options.sets if name in FOREIGN_SETS],
     }
     collected = {}
-    for group in groups.values():
-        for place, name in enumerate(group):
+    for names in groups.values():
+        for place, name in enumerate(names):
             # A set whose questions none of these documents answers.
-            collected[name] = collect(options, name, stranger=group[place - 1] if len(group) > 1 else None)
+            collected[name] = collect(options, name, stranger=names[place - 1] if len(names) > 1 else None)
     halves = {name: (found[::2], found[1::2]) for name, found in collected.items()}
 
     def train(names: Sequence[str]) -> list[list[Candidates]]:

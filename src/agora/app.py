@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from agora import __version__
+from agora.cache.disk import Disk
+from agora.cache.embeddings import CachedEncoder
+from agora.cache.results import TwoLevelCache
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.embedding.onnx import OnnxEncoder, packaged_model
@@ -24,6 +27,9 @@ from agora.stores.sqlite.store import SqliteStore
 
 STORE_FILE = "agora.db"
 """Name of the canonical file in the data folder."""
+
+CACHE_FILE = "cache.db"
+"""Name of the cache in the data folder; it may be deleted at any time."""
 
 
 class SystemClock:
@@ -56,7 +62,16 @@ class Agora:
             busy_timeout=settings.store.busy_timeout,
             readers=settings.store.readers,
         )
-        self.notes = Notes(self.store, self.encoder, self.clock, self.log, model_seconds=settings.embedding.deadline)
+        self._cache, questions = self._caches()
+        self.notes = Notes(
+            self.store,
+            self.encoder,
+            self.clock,
+            self.log,
+            model_seconds=settings.embedding.deadline,
+            cache=self._cache,
+            questions=questions,
+        )
         limits = Limits(
             content_bytes=settings.limits.content_bytes,
             query_chars=settings.limits.query_chars,
@@ -85,6 +100,24 @@ class Agora:
     def close(self) -> None:
         """Finish the accepted writes and let the files go."""
         self.store.close()
+        if self._cache is not None:
+            self._cache.close()
+
+    def _caches(self) -> tuple[TwoLevelCache | None, Encoder]:
+        """The cache of answers and the encoder that remembers questions, or none and the plain one by setting."""
+        settings = self._loaded.settings.cache
+        if not settings.enabled:
+            return None, self.encoder
+        disk = None
+        if settings.disk_entries:
+            disk = Disk(self._loaded.settings.home / CACHE_FILE, self.log, entries=settings.disk_entries)
+        results = TwoLevelCache(
+            self.clock, disk, entries=settings.entries, seconds=settings.seconds, disk_seconds=settings.disk_seconds
+        )
+        questions = CachedEncoder(
+            self.encoder, self.clock, disk, entries=settings.entries, disk_seconds=settings.disk_seconds
+        )
+        return results, questions
 
     def _about(self) -> dict[str, Any]:
         return {

@@ -165,6 +165,11 @@ class HttpServer:
         return int(self.url.removesuffix("/mcp").rpartition(":")[2])
 
     @property
+    def origin(self) -> str:
+        """The URL without its path."""
+        return self.url.removesuffix("/mcp")
+
+    @property
     def token(self) -> str:
         """The first secret in the token file."""
         return (self.home / "token").read_text("utf-8").split()[0]
@@ -192,7 +197,7 @@ class HttpServer:
     def http(self, **headers: str) -> httpx2.Client:
         """A plain HTTP client that shows the token."""
         shown = {"Authorization": f"Bearer {self.token}"} if (self.home / "token").exists() else {}
-        return httpx2.Client(base_url=self.url, headers=shown | headers, timeout=PATIENCE)
+        return httpx2.Client(base_url=self.origin, headers=shown | headers, timeout=PATIENCE)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
         """The exit status after a signal, and the seconds that it took."""

@@ -8,16 +8,13 @@ from typing import Any, cast
 
 import pytest
 from mcp.shared.exceptions import MCPError
-
 from tests.integration.clients import Era, HttpServer, SdkClient, over_stdio
 
 SETTINGS = {"namespace.default": "acme/shop"}
 TEXTS = ["perché no, città", "数据库连接超时", "ошибка 😀", "e\u0301 is not \u00e9", 'quo"te\\ \u2028 tab\there']
 
 
-@pytest.fixture(
-    scope="module", params=["stdio-auto", "stdio-legacy", "http-auto", "http-legacy"], ids=lambda name: str(name)
-)
+@pytest.fixture(scope="module", params=["stdio-auto", "stdio-legacy", "http-auto", "http-legacy"])
 def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SdkClient]:
     """An agent that is connected to a server with a data folder of its own."""
     transport, _, era = request.param.partition("-")

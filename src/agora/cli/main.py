@@ -46,7 +46,10 @@ def _root(
 
 def run() -> None:
     """Run the command line; never returns."""
-    output.utf8_streams()
+    output.utf8_streams(sys.stderr)
+    if sys.argv[1:2] != ["serve"]:
+        # It writes out what was printed before, which for the server must not reach the client.
+        output.utf8_streams(sys.stdout)
     try:
         app()
     except KeyboardInterrupt:

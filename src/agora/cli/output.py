@@ -29,9 +29,9 @@ def fail(error: AgoraError, *, json_wanted: bool) -> int:
     return 2 if isinstance(error, InvalidInput | ConfigError) else 1
 
 
-def utf8_streams() -> None:
-    """Make stdout and stderr UTF-8 whatever the console says: notes are in every script (Windows above all)."""
-    for stream in (sys.stdout, sys.stderr):
+def utf8_streams(*streams: object) -> None:
+    """Make these streams UTF-8 whatever the console says: notes are in every script (Windows above all)."""
+    for stream in streams:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
@@ -98,19 +98,25 @@ def status(data: Data) -> None:
         _line(f"  {problem['code']}: {problem['message']}")
         if problem.get("hint"):
             _line(f"    {problem['hint']}")
-    _line(f"data      {data['home']}")
-    _line(f"namespace {data['namespace']} ({data['namespace_rule']})")
+    rows = {"data": data["home"], "namespace": f"{data['namespace']} ({data['namespace_rule']})"}
     if "notes" in data:
-        counts, store, index = data["notes"], data["store"], data["index"]
-        states = ("live", "superseded", "forgotten", "expired")
-        _line(f"notes     {', '.join(f'{counts[state]} {state}' for state in states)}")
-        for name in ("agents", "namespaces"):
-            listed = [f"{each} {count}" for each, count in data[name].items()]
-            more = [f"{data[f'more_{name}']} more"] if data[f"more_{name}"] else []
-            _line(f"{name:<10}{', '.join(listed + more) or 'none yet'}")
-        size = sum(store["bytes"].values())
-        _line(f"store     sequence {store['sequence']}, index {index['sequence']}, {size:,} bytes")
-        _line(f"model     {data['model']['model']}, {data['model']['state']}")
+        rows |= _counted(data)
+    for name, value in rows.items():
+        _line(f"{name:<11} {value}")
+
+
+def _counted(data: Data) -> dict[str, str]:
+    counts, store = data["notes"], data["store"]
+    states = ("live", "superseded", "forgotten", "expired")
+    rows = {"notes": ", ".join(f"{counts[state]} {state}" for state in states)}
+    for name in ("agents", "namespaces"):
+        listed = [f"{each} {count}" for each, count in data[name].items()]
+        more = [f"{data[f'more_{name}']} more"] if data[f"more_{name}"] else []
+        rows[name] = ", ".join(listed + more) or "none yet"
+    size = sum(store["bytes"].values())
+    rows["store"] = f"sequence {store['sequence']}, index {data['index']['sequence']}, {size:,} bytes"
+    rows["model"] = f"{data['model']['model']}, {data['model']['state']}"
+    return rows
 
 
 def checks(found: Sequence[Data]) -> None:

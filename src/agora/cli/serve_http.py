@@ -12,12 +12,20 @@ def serve_http(address: str, options: Mapping[str, Any], *, authenticate: bool) 
 
     Raises: ListenError, ConfigError, and what opening the store and the model raises.
     """
-    from agora.app import Agora  # noqa: PLC0415 - stdio and the other commands must not pay for HTTP
+    from agora.transport.address import listen  # noqa: PLC0415 - stdio and the other commands must not pay for HTTP
+
+    # First of all: a wrong address is told at once, and clients of a right one wait instead of failing.
+    listener = listen(address)
+    if not (authenticate or listener.loopback):
+        raise ConfigError(
+            f"--no-auth is refused at {address}, which other machines can reach",
+            hint="Leave it out, or listen at 127.0.0.1.",
+        )
+    from agora.app import Agora  # noqa: PLC0415 - as above
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
     from agora.protocol.peer import Peer  # noqa: PLC0415 - as above
     from agora.protocol.server import make_server  # noqa: PLC0415 - as above
-    from agora.transport.address import listen  # noqa: PLC0415 - as above
     from agora.transport.auth import Token, load_tokens  # noqa: PLC0415 - as above
     from agora.transport.http import HttpOptions, http_app, run_http  # noqa: PLC0415 - as above
     from agora.transport.sessions import Sessions  # noqa: PLC0415 - as above
@@ -25,12 +33,6 @@ def serve_http(address: str, options: Mapping[str, Any], *, authenticate: bool) 
     loaded = load_settings(options)
     settings = loaded.settings
     configure_logging(settings)
-    listener = listen(address)
-    if not (authenticate or listener.loopback):
-        raise ConfigError(
-            f"--no-auth is refused at {address}, which other machines can reach",
-            hint="Leave it out, or listen at 127.0.0.1.",
-        )
     tokens = load_tokens(settings.home) if authenticate else None
     agora = Agora(loaded)
     log = get_logger("agora.serve")

@@ -14,7 +14,7 @@ def token(
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Print the bearer token that clients of `agora serve --http` need; makes it if there is none yet."""
+    """Print the token that clients of `serve --http` need, made at need."""
     with errors_as_status(json_wanted=json_wanted):
         from agora.transport.auth import TOKEN_FILE, load_tokens  # noqa: PLC0415 - `agora --help` must not pay for it
 

@@ -101,6 +101,18 @@ class LimitSettings(Section):
     )
 
 
+class CacheSettings(Section):
+    """Answers and vectors of questions that were asked before. Never stale: see ADR 8."""
+
+    enabled: bool = Field(default=True, description="Whether answers and vectors of questions are kept.")
+    entries: Whole = Field(default=1_000, ge=1, le=1_000_000, description="Answers kept in memory (L1).")
+    seconds: Seconds = Field(default=300.0, le=86_400, description="Seconds an answer stays in memory.")
+    disk_entries: Whole = Field(
+        default=10_000, ge=0, le=10_000_000, description="Answers kept in `cache.db` (L2); 0 for no file."
+    )
+    disk_seconds: Seconds = Field(default=86_400.0, le=31_536_000, description="Seconds an answer stays on disk.")
+
+
 class LogSettings(Section):
     """What Agora writes about its own work, to stderr and to `logs` in the data folder."""
 
@@ -158,6 +170,7 @@ class Settings(Section):
     store: StoreSettings = StoreSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     limits: LimitSettings = LimitSettings()
+    cache: CacheSettings = CacheSettings()
     log: LogSettings = LogSettings()
     server: ServerSettings = ServerSettings()
     http: HttpSettings = HttpSettings()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agora.model.note import Note
@@ -19,21 +19,27 @@ def collapse(hits: Iterable[Hit], wanted: int) -> list[Hit]:
     `similar`. Takes no more of `hits`, which are best first, than it needs.
     """
     kept: list[Hit] = []
+    groups: list[list[Note]] = []
     for hit in hits:
         for place, other in enumerate(kept):
-            if other.score - hit.score <= _CLOSE and _say_the_same(other.note, hit.note):
+            if other.score - hit.score <= _CLOSE and _belongs(hit.note, groups[place]):
                 kept[place] = replace(other, similar=(*other.similar, hit.note.id))
+                groups[place].append(hit.note)
                 break
         else:
             if len(kept) == wanted:
                 break
             kept.append(hit)
+            groups.append([hit.note])
     return kept
 
 
-def _say_the_same(one: Note, other: Note) -> bool:
+def _belongs(note: Note, group: Sequence[Note]) -> bool:
+    """Whether a note says what the first of a group does, under no other key or title than any of them."""
+    return near_duplicates(group[0].content, note.content) and all(_fit(note, other) for other in group)
+
+
+def _fit(one: Note, other: Note) -> bool:
     if one.key is not None and other.key is not None and one.key != other.key:
         return False
-    if one.title and other.title and not near_duplicates(one.title, other.title):
-        return False
-    return near_duplicates(one.content, other.content)
+    return not one.title or not other.title or near_duplicates(one.title, other.title)

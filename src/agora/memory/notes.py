@@ -1,28 +1,28 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agora.errors import AgoraError, NoteNotFound
 from agora.memory.access import require
-from agora.memory.duplicates import collapse
-from agora.memory.packing import DEFAULT_BUDGET, pack
-from agora.memory.ranking import VERSION, Ranked, Weights, rank, weights_for
+from agora.memory.keys import key_of
+from agora.memory.ranking import VERSION, weights_for
+from agora.memory.search import search
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Related, Saved
 from agora.model.profile import Span
-from agora.model.query import Answer, Filter, Hit, Query
+from agora.model.query import Answer, Filter, Query
 from agora.model.selection import Forgotten, Restored, Selection
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
-from agora.ports.records import Embedded, Reading, Records, VectorsNeeded
+from agora.ports.records import Embedded, Records, VectorsNeeded
+from agora.ports.result_cache import ResultCache
 from agora.text.analysis import analyse_query
 from agora.text.guess import language_of
 from agora.text.identity import normal_hash
-from agora.text.tokens import cost
 
 _RELATED = 5
 _RELATED_COSINE = 0.55
@@ -47,9 +47,22 @@ class Notes:
     Blocking; call it from a worker thread. Every method takes the caller, whose scope bounds what it sees.
     """
 
-    def __init__(self, records: Records, encoder: Encoder, clock: Clock, log: Log, *, model_seconds: float) -> None:
+    def __init__(  # noqa: PLR0913 - the parts it is made of
+        self,
+        records: Records,
+        encoder: Encoder,
+        clock: Clock,
+        log: Log,
+        *,
+        model_seconds: float,
+        cache: ResultCache | None = None,
+        questions: Encoder | None = None,
+    ) -> None:
+        """`questions` encodes queries, if another than `encoder` should: one that remembers them."""
         self._records = records
         self._encoder = encoder
+        self._questions = questions or encoder
+        self._cache = cache
         self._clock = clock
         self._log = log
         self._model_seconds = model_seconds
@@ -90,37 +103,27 @@ class Notes:
         Raises: NamespaceDenied; WarmingUp, EmbeddingMismatch unless the mode is lexical; StoreUnavailable.
         """
         require(caller, query.filter.namespaces)
-        vector = None if query.mode == "lexical" else self._encoder.encode(query.text, self._for_model(deadline))
+        profile = self._encoder.fingerprint.digest()
+        with self._records.read(deadline) as reading:
+            state = reading.state(query.filter.namespaces)
+            sequence = reading.sequence
+        if self._cache is not None:
+            known = self._cache.get(key_of(query, state, profile), state.now)
+            if known is not None:
+                # What the key names has not changed, so the answer is the one that this snapshot gives too.
+                return replace(known[0], sequence=sequence, cached=known[1])
+        # The model may take a while: no snapshot is held open meanwhile.
+        vector = None if query.mode == "lexical" else self._questions.encode(query.text, self._for_model(deadline))
         groups = () if query.mode == "semantic" else analyse_query(query.text)
         reads = not self._encoder.languages or language_of(query.text) in self._encoder.languages
         weights = weights_for(query.mode, reads=reads)
         deadline.check()
         with self._records.read(deadline) as reading:
-            among = reading.among(query.filter)
-            ranked = rank(reading, among, weights, vector, groups)
-            total = len(ranked)
-            if query.min_score is not None:
-                ranked = [found for found in ranked if found.score >= query.min_score]
-            places: dict[str, tuple[int, int]] = {}
-            best = collapse(_hits(reading, ranked, weights, 2 * query.top_k + 10, places), query.top_k)
-            budget = DEFAULT_BUDGET if query.max_tokens is None else query.max_tokens
-            packed, squeezed = pack(best, budget, lambda hit: reading.span(*places[hit.note.id]))
-            folded = sum(len(hit.similar) for hit in best)
-            self._log.debug(
-                "query stages",
-                mode=query.mode,
-                words=len(groups),
-                filtered=None if among.rows is None else len(among.rows),
-                candidates=total,
-                above_floor=len(ranked),
-                folded=folded,
-                returned=len(packed),
-                squeezed=squeezed,
-                sequence=reading.sequence,
-                ranking=VERSION,
-            )
-            omitted = len(ranked) - len(packed) - sum(len(hit.similar) for hit in packed)
-            return Answer(packed, omitted, query.filter.namespaces, reading.sequence, query.mode)
+            answer = search(reading, query, weights, vector, groups, self._log)
+            state = reading.state(query.filter.namespaces)
+        if self._cache is not None:
+            self._cache.put(key_of(query, state, profile), answer, state.now, state.next_expiry)
+        return answer
 
     def get(self, ids: Sequence[str], caller: Caller, deadline: Deadline) -> Got:
         """The whole notes with these ids; superseded versions too, marked as such."""
@@ -169,7 +172,7 @@ class Notes:
     def status(self, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         """Counts of what the caller may see, the state of store, index and model, and every problem by name."""
         problems = []
-        model = self._encoder.details()
+        model = self._questions.details()
         if model.get("error"):
             problems.append({"code": "model_failed", "message": model["error"]})
         if (mismatch := self._records.mismatch) is not None:
@@ -183,6 +186,7 @@ class Notes:
             "index": index,
             "store": store,
             "model": model,
+            "cache": None if self._cache is None else self._cache.details(),
             "ranking": VERSION,
             "problems": problems,
         }
@@ -223,31 +227,6 @@ class Notes:
             for row, score in zip(near.rows.tolist(), near.scores.tolist(), strict=True)
             if (note := notes.get(row)) and note.id != saved.id and score >= _RELATED_COSINE
         )[:_RELATED]
-
-
-def _hits(
-    reading: Reading, ranked: Sequence[Ranked], weights: Weights, block: int, places: dict[str, tuple[int, int]]
-) -> Iterator[Hit]:
-    """The hits of `ranked` in order, read `block` at a time as they are asked for; `places` learns of each."""
-    for start in range(0, len(ranked), block):
-        pool = ranked[start : start + block]
-        notes = reading.by_row([found.row for found in pool])
-        for found in pool:
-            if (note := notes.get(found.row)) is not None:
-                places[note.id] = (found.row, found.passage)
-                yield _hit(found, note, weights)
-
-
-def _hit(found: Ranked, note: Note, weights: Weights) -> Hit:
-    parts: dict[str, Any] = {
-        "cosine": round(found.cosine, 4),
-        "coverage": round(found.coverage, 4),
-        "bm25": round(found.bm25, 4),
-        "words": list(found.words),
-        "weights": {name: weight for name, weight in asdict(weights).items() if weight},
-        "ranking": VERSION,
-    }
-    return Hit(note, found.score, note.content, cut=False, tokens=cost(note.content), parts=parts)
 
 
 def _opening(text: str) -> str:

@@ -60,15 +60,8 @@ def row_cost(hit: Hit) -> int:
     always = (note.id, note.type, note.namespace, note.kind, first.agent, first.session, first.client, first.origin)
     size = _NAMES + sum(_quoted(text) for text in (*always, *note.tags))
     size += sum(_OPTIONAL + _quoted(text) for text in (note.title, note.key) if text)
-    size += (
-        2
-        * _OPTIONAL
-        * sum(
-            1
-            for value in (note.occurred_at, note.expires_at, note.confidence, note.supersedes, note.superseded_by)
-            if value
-        )
-    )
+    rare = (note.occurred_at, note.expires_at, note.confidence, note.supersedes, note.superseded_by)
+    size += 2 * _OPTIONAL * sum(value is not None for value in rare)
     if note.metadata:
         fields = metadata_size(note.metadata)
         size += _OPTIONAL + (fields if fields <= METADATA_SHOWN else 0)

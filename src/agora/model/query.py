@@ -63,10 +63,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hits, best first, and what was left out: `omitted` counts candidates cut by top_k or max_tokens."""
+    """Hits, best first, and what was left out: `omitted` counts candidates cut by top_k or max_tokens.
+
+    `cached` names the level of the cache that held it, None if it was found anew.
+    """
 
     hits: tuple[Hit, ...]
     omitted: int
     namespaces: tuple[str, ...]
     sequence: int
     mode: Mode
+    cached: Literal["L1", "L2"] | None = None

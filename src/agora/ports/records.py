@@ -27,6 +27,20 @@ class Embedded:
     vectors: tuple[Vector, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """What an answer from some namespaces depends on beside the question itself, in one snapshot.
+
+    `sequences`: name and last change of each namespace that exists, by name. `next_expiry`: the first instant after
+    `now` at which a live row of theirs ends.
+    """
+
+    store: str
+    sequences: tuple[tuple[str, int], ...]
+    now: datetime
+    next_expiry: datetime | None
+
+
 class VectorsNeeded(Exception):
     """The text turned out to be new inside the transaction; nothing was written: embed it and save again."""
 
@@ -47,6 +61,10 @@ class Reading(Protocol):
     @property
     def text(self) -> TextView:
         """The full-text index exactly as of `sequence`."""
+        ...
+
+    def state(self, namespaces: Sequence[str]) -> State:
+        """What decides whether an earlier answer from `namespaces` still holds."""
         ...
 
     def among(self, where: Filter) -> Among:

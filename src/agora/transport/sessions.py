@@ -48,6 +48,7 @@ class Sessions:
         self._make = make
         self._patience = idle_seconds + MARGIN_SECONDS
         self._now = now
+        self._looked = now()
         self._sessions: dict[tuple[str, str], _Session] = {}
         self._stateless: dict[str, Peer] = {}
 
@@ -98,8 +99,11 @@ class Sessions:
             self.drop_idle()
 
     def drop_idle(self) -> None:
-        """Forget the sessions that the SDK has forgotten."""
-        oldest = self._now() - self._patience
+        """Forget the sessions that the SDK has forgotten; looks at most once in `MARGIN_SECONDS`."""
+        if self._now() < self._looked + MARGIN_SECONDS:
+            return
+        self._looked = self._now()
+        oldest = self._looked - self._patience
         for key, session in list(self._sessions.items()):
             if not session.requests and session.idle_since < oldest:
                 del self._sessions[key]

@@ -32,6 +32,7 @@ def test_the_fingerprint_is_known_without_loading() -> None:
     assert (found.pooling, found.prefix, found.normalised) == ("mean", "", True)
     files = json.loads((packaged_model() / "manifest.json").read_text("utf-8"))["files"]
     assert found.sha256 == f"{files['model.onnx']['sha256']}+{files['tokenizer.json']['sha256']}"
+    assert encoder.languages == ("en",)
     assert encoder.state == "cold"
 
 

@@ -63,7 +63,7 @@ def test_a_folder_is_made_for_its_owner_alone(make_desk: MakeDesk, tmp_path: Pat
         assert folder.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("name", ["with space", "数据", "it's", "100%", "a?b=c#d", "q;uote\"d"])
+@pytest.mark.parametrize("name", ["with space", "数据", "it's", "100%", "a?b=c#d", 'q;uote"d'])
 def test_a_folder_may_have_any_name(make_desk: MakeDesk, tmp_path: Path, name: str) -> None:
     if os.name == "nt" and set(name) & set('?"'):
         pytest.skip("no such names there")
@@ -113,7 +113,9 @@ def test_the_database_of_another_program_is_refused_and_left_alone(
 ) -> None:
     path = tmp_path / "agora.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1); PRAGMA user_version = {version}")
+        connection.executescript(
+            f"CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1); PRAGMA user_version = {version}"
+        )
     before = path.read_bytes()
     with pytest.raises(StoreCorrupt) as caught:
         make_desk()

@@ -226,7 +226,11 @@ def test_every_step_is_in_the_journal(desk: Desk) -> None:
 
 
 def test_instants_before_1970_and_far_ahead_are_kept_to_the_microsecond(desk: Desk) -> None:
-    for at in (datetime(1, 1, 1, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999999, UTC), datetime.max.replace(tzinfo=UTC)):
+    for at in (
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+        datetime.max.replace(tzinfo=UTC),
+    ):
         kept = desk.save(f"at {at}", occurred_at=at).id
         assert desk.note(kept).occurred_at == at
         assert desk.found(f"at {at}", since=at, until=None)[0] == kept

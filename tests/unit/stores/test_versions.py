@@ -20,7 +20,10 @@ def test_another_text_under_a_key_supersedes_and_keeps_the_history_and_both_auth
     assert got.notes[0].superseded_by == two.id
     assert got.notes[1].supersedes == one.id
     for public_id in (one.id, two.id):
-        assert [(each.id, each.savers[0].agent) for each in got.history[public_id]] == [(one.id, "ann"), (two.id, "bob")]
+        assert [(each.id, each.savers[0].agent) for each in got.history[public_id]] == [
+            (one.id, "ann"),
+            (two.id, "bob"),
+        ]
 
 
 def test_going_back_to_an_older_text_is_a_third_version(desk: Desk) -> None:

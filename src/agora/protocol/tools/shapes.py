@@ -88,6 +88,7 @@ def answer(found: Answer, *, explain: bool) -> dict[str, Any]:
         "omitted": found.omitted,
         "namespaces": list(found.namespaces),
         "mode": found.mode,
+        "cached": found.cached,
         "sequence": found.sequence,
     }
 

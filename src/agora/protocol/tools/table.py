@@ -149,6 +149,7 @@ TABLE: tuple[Tool, ...] = (
             omitted=_INTEGER,
             namespaces=_STRINGS,
             mode=_STRING,
+            cached={"enum": [None, "L1", "L2"]},
             sequence=_INTEGER,
         ),
         read_only=True,

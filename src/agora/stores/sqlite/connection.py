@@ -284,10 +284,12 @@ def _configure(connection: sqlite3.Connection, synchronous: str, busy_timeout: f
         try:
             # Before anything is changed: the file may be somebody else's.
             recognise(connection)
-            # These two hold for the life of a file and must come before its first page is written. Larger pages
-            # waste less beside a vector; incremental vacuum lets a purge give space back.
-            connection.execute("PRAGMA page_size = 8192")
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+                # These two hold for the life of a file and must come before its first page is written; later the
+                # second would only write once more. Larger pages waste less beside a vector; incremental vacuum
+                # lets a purge give space back.
+                connection.execute("PRAGMA page_size = 8192")
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= gives_up:

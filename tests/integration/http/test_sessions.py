@@ -1,0 +1,245 @@
+"""Sessions over HTTP: what each client sees, how many there are and when they end."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client.context import ClientRequestContext
+from mcp_types import ListRootsResult, Root
+from pydantic import FileUrl
+from tests.integration.clients import PATIENCE, Era, HttpServer, SdkClient
+from tests.integration.http.wire import call, call_modern, handshake, message, modern, open_session, post, rpc
+
+MANY = 50
+OTHER_SECRET = "other-" + "0123456789abcdef" * 3
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request: pytest.FixtureRequest) -> Era:
+    """Both protocol eras."""
+    found: Era = request.param
+    return found
+
+
+def test_two_clients_at_once_find_what_the_other_saved_and_keep_their_names(server: HttpServer, era: Era) -> None:
+    with SdkClient(server.target(), era=era, name="ann") as ann, SdkClient(server.target(), era=era, name="bob") as bob:
+        saved = ann.call("agora_save", content=f"The {era} kettle is descaled on Mondays.")
+        [note] = bob.call("agora_get", ids=[saved["id"]])["notes"]
+        assert (note["agent"], note["client"]) == ("ann", "ann")
+        back = bob.call("agora_save", content=f"The {era} teapot is washed on Fridays.")
+        assert ann.call("agora_get", ids=[back["id"]])["notes"][0]["agent"] == "bob"
+
+
+def test_without_a_project_calls_go_to_default_and_never_to_the_server_s_folder(
+    start: Callable[..., HttpServer], tmp_path: Path, era: Era
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    server = start(home=tmp_path / "home", folder=project)
+    with SdkClient(server.target(), era=era) as client:
+        found = client.call("agora_query", query="anything", mode="lexical")
+    assert (found["namespace"], found["namespace_rule"]) == ("default", "no project folder is known")
+
+
+def test_a_declared_root_names_the_project_of_its_session_alone(
+    start: Callable[..., HttpServer], tmp_path: Path
+) -> None:
+    project = tmp_path / "My Shop"
+    project.mkdir()
+
+    async def roots(_ctx: ClientRequestContext) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl(project.as_uri()))])
+
+    server = start(home=tmp_path / "home")
+    with (
+        SdkClient(server.target(), era="legacy", list_roots_callback=roots) as rooted,
+        SdkClient(server.target(), era="legacy") as plain,
+    ):
+        found = rooted.call("agora_query", query="anything", mode="lexical")
+        assert found["namespace"].startswith("my-shop")
+        assert found["namespace_rule"].startswith("client root")
+        assert plain.call("agora_query", query="anything", mode="lexical")["namespace"] == "default"
+
+
+def test_a_namespace_that_one_session_named_stays_hidden_from_another(http: httpx2.Client) -> None:
+    ours, theirs = open_session(http, "ann"), open_session(http, "bob")
+    saved = call(http, ours, "agora_save", content="The codename is Heron.", namespace="acme/secret")
+    assert call(http, ours, "agora_get", ids=[saved["id"]])["notes"]
+    assert call(http, theirs, "agora_get", ids=[saved["id"]])["unknown"] == [saved["id"]]
+    assert call_modern(http, "agora_get", ids=[saved["id"]])["unknown"] == [saved["id"]]
+    assert call(http, theirs, "agora_status")["session"] != call(http, ours, "agora_status")["session"]
+    # Once it is named, it is seen.
+    call(http, theirs, "agora_query", query="x", mode="lexical", namespace="acme/secret")
+    assert call(http, theirs, "agora_get", ids=[saved["id"]])["notes"]
+
+
+@pytest.fixture
+def two_tokens(start: Callable[..., HttpServer], tmp_path: Path) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
+    """Clients of one server that show different tokens; the second has a namespace of its own."""
+    secret = "first-" + "fedcba9876543210" * 3
+    tokens = f"# for tests\n{secret}\n\n{OTHER_SECRET} name=web namespace=Acme/Web origin=web\n"
+    (tmp_path / "token").write_text(tokens, encoding="utf-8")
+    (tmp_path / "token").chmod(0o600)
+    server = start(settings={"namespace.default": "acme/all"})
+    with ExitStack() as open_clients:
+        first, second = (
+            open_clients.enter_context(
+                httpx2.Client(base_url=server.origin, headers={"Authorization": f"Bearer {shown}"}, timeout=PATIENCE)
+            )
+            for shown in (secret, OTHER_SECRET)
+        )
+        yield first, second
+
+
+def test_stateless_requests_share_what_they_named_with_their_own_token_alone(
+    two_tokens: tuple[httpx2.Client, httpx2.Client],
+) -> None:
+    first, second = two_tokens
+    saved = call_modern(first, "agora_save", content="The codename is Heron.", namespace="acme/secret")
+    assert call_modern(first, "agora_get", ids=[saved["id"]])["notes"]
+    assert call_modern(second, "agora_get", ids=[saved["id"]])["unknown"] == [saved["id"]]
+    assert call_modern(first, "agora_status")["session"] != call_modern(second, "agora_status")["session"]
+
+
+def test_a_token_may_name_the_namespace_and_the_origin_of_its_calls(
+    two_tokens: tuple[httpx2.Client, httpx2.Client],
+) -> None:
+    first, second = two_tokens
+    assert call_modern(first, "agora_status")["namespace"] == "acme/all"
+    for saved in (
+        call_modern(second, "agora_save", content="Told by a page."),
+        call(second, open_session(second), "agora_save", content="Told by another page."),
+    ):
+        assert (saved["namespace"], saved["namespace_rule"]) == ("acme/web", "the token's namespace")
+        [note] = call_modern(second, "agora_get", ids=[saved["id"]])["notes"]
+        assert note["origin"] == "web"
+
+
+def test_a_session_cannot_be_used_or_ended_with_another_token(two_tokens: tuple[httpx2.Client, httpx2.Client]) -> None:
+    first, second = two_tokens
+    session = {"Mcp-Session-Id": open_session(first)}
+    assert post(second, rpc("ping"), session).status_code == 404
+    assert second.delete("/mcp", headers=session).status_code == 404
+    assert second.get("/mcp", headers=session | {"Accept": "text/event-stream"}).status_code == 404
+    assert post(first, rpc("ping"), session).status_code == 200
+
+
+def test_fifty_sessions_at_once_save_and_find_their_own(server: HttpServer) -> None:
+    started = threading.Barrier(MANY)
+
+    def work(number: int) -> tuple[str, str]:
+        with server.http() as http:
+            session = open_session(http, f"agent-{number}")
+            started.wait(PATIENCE)
+            text = f"Agent {number} keeps its spoons in drawer {number}."
+            saved = call(http, session, "agora_save", content=text, namespace=f"acme/drawer-{number}")
+            found = call(http, session, "agora_query", query="spoons in a drawer", namespace=f"acme/drawer-{number}")
+            assert [hit["id"] for hit in found["results"]] == [saved["id"]]
+            assert found["results"][0]["agent"] == f"agent-{number}"
+            return session, saved["id"]
+
+    with ThreadPoolExecutor(MANY) as pool:
+        done = list(pool.map(work, range(MANY)))
+    assert len({session for session, _ in done}) == len({note for _, note in done}) == MANY
+
+
+def test_a_session_that_its_client_ends_is_gone(http: httpx2.Client) -> None:
+    session = {"Mcp-Session-Id": open_session(http)}
+    assert http.delete("/mcp", headers=session).status_code == 200
+    assert post(http, rpc("ping"), session).status_code == 404
+
+
+def test_a_session_id_that_the_server_never_gave_is_unknown(http: httpx2.Client) -> None:
+    for made_up in ("0" * 32, "x", "../token", "a" * 4_000):
+        assert post(http, rpc("ping"), {"Mcp-Session-Id": made_up}).status_code == 404
+
+
+def test_a_client_recovers_when_the_server_has_started_anew(start: Callable[..., HttpServer], tmp_path: Path) -> None:
+    server = start()
+    with server.http() as http:
+        session = open_session(http)
+    server.stop()
+    again = start(home=tmp_path, address=f"127.0.0.1:{server.port}")
+    with again.http() as http:
+        # 404 is what tells a client of the handshake era to shake hands again.
+        assert post(http, rpc("ping"), {"Mcp-Session-Id": session}).status_code == 404
+        assert call(http, open_session(http), "agora_status")["health"] == "ok"
+
+
+def try_to_open(http: httpx2.Client) -> str | None:
+    answer = post(http, handshake())
+    if answer.status_code == 503:
+        assert "Too many open sessions" in message(answer)["error"]["message"]
+        return None
+    assert answer.status_code == 200
+    return answer.headers["mcp-session-id"]
+
+
+def until(attempt: Callable[[], Any]) -> Any:
+    """What `attempt` returns as soon as it is something."""
+    deadline = time.monotonic() + PATIENCE
+    pause = threading.Event()
+    while (found := attempt()) is None:
+        assert time.monotonic() < deadline
+        pause.wait(0.05)
+    return found
+
+
+def test_the_number_of_sessions_is_bounded_and_idle_ones_make_room(start: Callable[..., HttpServer]) -> None:
+    server = start(settings={"http.sessions": 2, "http.idle_seconds": 1})
+    with server.http() as http:
+        first, second = open_session(http), open_session(http)
+        assert try_to_open(http) is None
+        # What has no session is not affected.
+        assert call_modern(http, "agora_status")["health"] == "ok"
+        call(http, first, "agora_status")
+        until(lambda: try_to_open(http))
+        gone = [
+            session
+            for session in (first, second)
+            if post(http, rpc("ping"), {"Mcp-Session-Id": session}).status_code == 404
+        ]
+        assert gone, "a session that was idle for a second made room"
+
+
+def test_an_open_stream_keeps_its_session(start: Callable[..., HttpServer]) -> None:
+    server = start(settings={"http.sessions": 2, "http.idle_seconds": 1})
+    with server.http() as http, server.http() as listening:
+        kept, idle = open_session(http), open_session(http)
+        headers = {"Mcp-Session-Id": kept, "Accept": "text/event-stream"}
+        with listening.stream("GET", "/mcp", headers=headers) as stream:
+            assert stream.status_code == 200
+            until(lambda: try_to_open(http))
+            assert post(http, rpc("ping"), {"Mcp-Session-Id": idle}).status_code == 404
+            assert post(http, rpc("ping"), {"Mcp-Session-Id": kept}).status_code == 200
+
+
+def test_refused_requests_take_no_session(start: Callable[..., HttpServer]) -> None:
+    server = start(settings={"http.sessions": 1})
+    with httpx2.Client(base_url=server.origin, timeout=PATIENCE) as anonymous, server.http() as http:
+        for _ in range(100):
+            assert post(anonymous, handshake()).status_code == 401
+            assert post(http, handshake(), {"Origin": "http://evil.example"}).status_code == 403
+            assert post(http, b"{").status_code == 400
+            assert post(http, rpc("tools/list")).status_code == 400
+        open_session(http)
+        assert try_to_open(http) is None
+
+
+def test_what_a_stateless_request_says_about_itself_holds_for_it_alone(http: httpx2.Client) -> None:
+    for name in ("ann", "bob"):
+        body, headers = modern("tools/call", name="agora_save", arguments={"content": f"Signed by {name}."})
+        body["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = {"name": name, "version": "3"}
+        saved = message(post(http, body, headers))["result"]["structuredContent"]
+        [note] = call_modern(http, "agora_get", ids=[saved["id"]])["notes"]
+        assert (note["agent"], note["client"]) == (name, name)
