@@ -52,7 +52,7 @@ class Agora:
         self._loaded = loaded
         self.clock = SystemClock()
         self.log = get_logger("agora")
-        self.encoder: Encoder = OnnxEncoder(_model_folder(settings.embedding.model), threads=settings.embedding.threads)
+        self.encoder: Encoder = OnnxEncoder(_model_folder(settings.embedding.model), threads=settings.embedding.threads, log=self.log)
         self.encoder.verify()
         self.store = SqliteStore(
             settings.home / STORE_FILE,

@@ -81,7 +81,8 @@ class Library:
             return share * math.log(1 + (max(total, seen) - seen + 0.5) / (seen + 0.5))
 
         worths = [{term: idf(group, frequency(term)) for term in group.alternatives if frequency(term)} for group in groups]
-        mass = sum(max(worth.values()) if worth else idf(group, 0) for group, worth in zip(groups, worths, strict=True))
+        every = [max(worth.values()) if worth else idf(group, 0) for group, worth in zip(groups, worths, strict=True)]
+        mass = sum(every) or 1.0
         telling = [bool(worth) and not group.common for group, worth in zip(groups, worths, strict=True)]
         if not any(telling):
             telling = [bool(worth) for worth in worths]
@@ -152,7 +153,7 @@ texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=30).map(" ".join)
 titles = st.none() | st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(texts, st.sampled_from("pq"), titles), min_size=1, max_size=12, unique_by=lambda each: each[:2]),
     st.lists(texts, min_size=1, max_size=4),
@@ -236,6 +237,10 @@ def test_only_rows_that_meet_the_filter_are_found(shelf: Library) -> None:
         assert reading.text.matching(groups, where, 1).rows.tolist() == tagged[:1]
         assert sorted(reading.text.matching(groups, where, 10).rows.tolist()) == tagged
         assert reading.text.matching(groups, reading.among(Filter(("p",), tags=("none",))), 10).rows.tolist() == []
+        # How given rows match is another question than which are to be found.
+        assert reading.text.matches(groups, where, np.array([1, tagged[0]])).coverage.min() > 0
+        assert len(reading.text.matching(groups, where, 10).rows) == 3
+        assert len(reading.text.matching(groups, reading.among(Filter(("p",))), 100).rows) == 53
 
 
 def test_one_long_note_does_not_take_the_places_of_others(shelf: Library) -> None:

@@ -12,6 +12,12 @@ from tests.integration.processes import AGORA, RunAgora, environment
 
 from agora import __version__
 from agora.config.settings import SETTINGS
+from agora.memory.notes import Notes
+from agora.model.caller import Caller, Scope
+from agora.model.deadline import Deadline
+from agora.model.note import Draft
+from agora.stores.sqlite.store import SqliteStore
+from agora.testing import FakeEncoder, ManualClock, SilentLog
 
 UNKNOWN = "n_01J00000000000000000000000"
 
@@ -209,9 +215,16 @@ def test_a_note_cannot_drive_the_terminal(run_agora: RunAgora) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_drama(home: Path, project: Path, run_agora: RunAgora) -> None:
-    note = said(run_agora("save", "-", "--json", stdin=b"more than a pipe holds " * 10_000))["id"]
+    # Written by another model, which is quick; reading by id needs none.
+    encoder, clock = FakeEncoder(), ManualClock()
+    store = SqliteStore(home / "agora.db", encoder.fingerprint, clock)
+    notes = Notes(store, encoder, clock, SilentLog(), model_seconds=10)
+    writer = Caller(Scope("acme/shop", "test"), "writer", "s", "test")
+    note = notes.save(Draft("more than a pipe holds " * 10_000, "acme/shop"), writer, Deadline(30)).id
+    store.close()
+    assert run_agora("get", note, "-n", "acme/shop").returncode == 0
     with subprocess.Popen(
-        [*AGORA, "get", note],
+        [*AGORA, "get", note, "-n", "acme/shop"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=project,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import math
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS
+from tests.protocol.bench import Bench
 
+from agora.config.settings import LimitSettings
 from agora.errors import AgoraError
 from agora.model.deadline import Deadline
 from agora.protocol.errors import failed
 
-if TYPE_CHECKING:
-    from tests.protocol.conftest import Bench
-
+LONGEST = LimitSettings().content_bytes
 ID = "n_01J00000000000000000000000"
 
 
@@ -53,8 +53,8 @@ TABLE = [
     save("content", "must not be blank", content=" \t\n\u00a0\u2003\u3000"),
     save("content", "must not be blank", content="\u200b\ufeff\u2060\u200d"),
     save("content", "must not be blank", content="\x01\x1b\x7f"),
-    save("content", "at most 262144 bytes, it has 1000000", "payload_too_large", content="x" * 1_000_000),
-    save("content", "at most 262144 bytes, it has 262146", "payload_too_large", content="é" * 131_073),
+    save("content", f"at most {LONGEST} bytes, it has 1000000", "payload_too_large", content="x" * 1_000_000),
+    save("content", f"bytes, it has {LONGEST + 2}", "payload_too_large", content="é" * (LONGEST // 2 + 1)),
     save("content", "NUL character at position 3", content="abc\0def"),
     save("content", "must be of type string", content=5),
     save("content", "must be of type string", content=None),

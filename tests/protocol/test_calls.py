@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 import pytest
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR
-
-if TYPE_CHECKING:
-    from tests.protocol.conftest import Bench
+from tests.protocol.bench import Bench
 
 pytestmark = pytest.mark.anyio
 

@@ -8,20 +8,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS
+from tests.protocol.bench import Bench
 
 from agora import __version__
+from agora.config.settings import LimitSettings
+from agora.memory.packing import DEFAULT_BUDGET
 from agora.protocol.schemas import ID, KIND, NOT_BLANK
 from agora.protocol.server import INSTRUCTIONS
-from agora.protocol.tools.table import TABLE, Tool
-
-if TYPE_CHECKING:
-    from tests.protocol.conftest import Bench
+from agora.protocol.tools.table import BY_NAME, TABLE, Tool
 
 SOURCE = Path(__file__).parents[2] / "src"
 NAMES = ["agora_save", "agora_query", "agora_get", "agora_forget", "agora_restore", "agora_status"]
@@ -112,6 +112,14 @@ def test_each_description_says_what_comes_back_when_to_use_it_and_where_the_limi
     assert "Limit" in tool.description
     assert any(word in tool.description for word in ("Use it", "when", "worth", "Hide", "undo")), "when to use it"
     assert len(tool.description) < 700
+
+
+def test_the_limits_that_are_said_are_the_limits_that_hold() -> None:
+    limits = LimitSettings()
+    assert f"{limits.content_bytes // 1024} kB" in BY_NAME["agora_save"].description
+    assert f"{limits.query_chars:,} characters" in BY_NAME["agora_query"].description
+    assert f"{DEFAULT_BUDGET:,} tokens" in BY_NAME["agora_query"].description
+    assert BY_NAME["agora_query"].input["properties"]["max_tokens"]["default"] == DEFAULT_BUDGET
 
 
 def test_the_hints_say_what_the_tools_do() -> None:

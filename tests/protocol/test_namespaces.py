@@ -5,18 +5,16 @@ from __future__ import annotations
 import subprocess
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
 from mcp_types import INTERNAL_ERROR, ErrorData, ListRootsResult
+from tests.protocol.bench import Bench
 
 from agora.protocol.context import Connection
 from agora.protocol.roots import folder
-
-if TYPE_CHECKING:
-    from tests.protocol.conftest import Bench
 
 pytestmark = pytest.mark.anyio
 

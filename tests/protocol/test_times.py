@@ -7,15 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.protocol.bench import Bench
 
 from agora.errors import InvalidInput
 from agora.protocol.times import instant, seconds, written
-
-if TYPE_CHECKING:
-    from tests.protocol.conftest import Bench
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.protocol.conftest import Bench
+from tests.protocol.bench import Bench
 
 pytestmark = pytest.mark.anyio
 

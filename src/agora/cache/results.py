@@ -70,10 +70,14 @@ class TwoLevelCache:
                 _micros(ends if until is None else min(until, ends)),
             )
 
-    def clear(self) -> int:
-        """As `ResultCache.clear`."""
+    def forget_memory(self) -> None:
+        """Drop the first level alone, as the end of a process would."""
         with self._lock:
             self._memory.clear()
+
+    def clear(self) -> int:
+        """As `ResultCache.clear`."""
+        self.forget_memory()
         return 0 if self._disk is None else self._disk.clear()
 
     def details(self) -> dict[str, Any]:

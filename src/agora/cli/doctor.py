@@ -7,7 +7,7 @@ from agora.cli.session import Config, Home, Json, errors_as_status, settings
 
 
 def doctor(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
-    """Check configuration, data folder, model and store; changes nothing."""
+    """Check settings, folder, model and store; changes nothing."""
     with errors_as_status(json_wanted=json_wanted):
         from agora.app import diagnose  # noqa: PLC0415 - `agora --help` must not pay for it
 

@@ -46,6 +46,8 @@ def _root(
 
 def run() -> None:
     """Run the command line; never returns."""
+    # Notes are the user's alone: every file made from here on is readable by nobody else.
+    os.umask(0o077)
     output.utf8_streams(sys.stderr)
     if sys.argv[1:2] != ["serve"]:
         # It writes out what was printed before, which for the server must not reach the client.

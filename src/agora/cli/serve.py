@@ -27,7 +27,7 @@ def serve(
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Serve one MCP client over standard input and output, or many over HTTP."""
+    """Serve one MCP client over stdio, or many over HTTP."""
     with errors_as_status(json_wanted=False):
         if http is not None:
             from agora.cli.serve_http import serve_http  # noqa: PLC0415 - stdio must not pay for it

@@ -14,7 +14,7 @@ def token(
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Print the token that clients of `serve --http` need, made at need."""
+    """Print the token that HTTP clients need; makes one at need."""
     with errors_as_status(json_wanted=json_wanted):
         from agora.transport.auth import TOKEN_FILE, load_tokens  # noqa: PLC0415 - `agora --help` must not pay for it
 

@@ -89,7 +89,7 @@ class LimitSettings(Section):
     """What one call may ask for."""
 
     content_bytes: Whole = Field(
-        default=262_144, ge=1_000, le=100_000_000, description="Longest text of a note, in bytes of UTF-8."
+        default=131_072, ge=1_000, le=100_000_000, description="Longest text of a note, in bytes of UTF-8."
     )
     query_chars: Whole = Field(default=10_000, ge=100, le=10_000_000, description="Longest query, in characters.")
     call_seconds: Seconds = Field(default=60.0, le=3_600, description="Seconds after which a call is stopped.")

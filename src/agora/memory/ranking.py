@@ -17,8 +17,8 @@ from agora.text.analysis import Group
 VERSION = 1
 """Changes whenever the same rows could be ranked otherwise; part of every cache key."""
 
-CANDIDATES = 200
-"""Taken from each index before fusion (the default pipeline of DESIGN.md)."""
+CANDIDATES = 100
+"""Taken from each index before fusion: twice the most that one answer may return (ADR 5)."""
 
 
 @dataclass(frozen=True, slots=True)

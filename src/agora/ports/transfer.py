@@ -139,7 +139,8 @@ class Arrival:
 
 Fate = Literal["created", "updated", "history", "duplicate", "conflict"]
 """`created`: a row of its own. `updated`: the new current version of a key. `history`: an older version of a key that
-has a newer one here. `duplicate`: it was here, by id or by text. `conflict`: it contradicts what is here, and stays out.
+has a newer one here. `duplicate`: it was here, by id or by text. `conflict`: it contradicts what is here, and is left
+out.
 """
 
 
@@ -156,7 +157,7 @@ class Outcome:
 class Incoming(Protocol):
     """Takes versions in, a batch at a time."""
 
-    def settled(self, versions: Sequence[Version], deadline: Deadline) -> frozenset[str]:
+    def settled(self, batch: Sequence[Arrival], now: datetime, deadline: Deadline) -> frozenset[str]:
         """Ids of those that most likely need no vectors, since they or their texts are here already."""
         ...
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,8 +13,10 @@ from tests.integration.clients import HttpServer
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
-    """One server for the tests of a module."""
-    with HttpServer(tmp_path_factory.mktemp("home")) as started:
+    """One server for the tests of a module, started in somebody's project."""
+    project = tmp_path_factory.mktemp("project")
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    with HttpServer(tmp_path_factory.mktemp("home"), folder=project) as started:
         yield started
 
 

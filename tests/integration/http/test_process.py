@@ -26,15 +26,14 @@ LONG_TEXT = " ".join(f"word{number} of a very long report." for number in range(
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has other signals and no file modes")
 
 
-def test_the_token_is_made_once_for_its_owner_alone(start: Callable[..., HttpServer], tmp_path: Path) -> None:
-    server = start()
+def test_the_token_is_made_once_for_its_owner_alone(server: HttpServer, tmp_path: Path) -> None:
     secret = server.token
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", secret), "256 bits"
     if os.name == "posix":
         assert (server.home / "token").stat().st_mode & 0o777 == 0o600
-    assert run(tmp_path, ["token"]) == (0, f"{secret}\n", "")
+    assert run(server.home, ["token"]) == (0, f"{secret}\n", "")
     assert run(tmp_path / "elsewhere", ["token"])[1].strip() not in {secret, ""}
-    assert sorted(path.name for path in tmp_path.glob("token*")) == ["token"]
+    assert sorted(path.name for path in server.home.glob("token*")) == ["token"]
 
 
 def test_the_token_is_printed_on_request_and_made_if_there_is_none(tmp_path: Path) -> None:
@@ -70,8 +69,7 @@ def test_an_address_that_cannot_be_listened_at_is_one_clear_line(tmp_path: Path,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_that_is_taken_is_one_clear_line(start: Callable[..., HttpServer], tmp_path: Path) -> None:
-    server = start()
+def test_a_port_that_is_taken_is_one_clear_line(server: HttpServer, tmp_path: Path) -> None:
     status, printed, errors = run(tmp_path, ["serve", "--http", f"127.0.0.1:{server.port}"])
     assert (status, printed) == (1, "")
     line, hint = errors.splitlines()
@@ -94,10 +92,6 @@ def test_an_ipv6_address_is_written_in_brackets(start: Callable[..., HttpServer]
         assert client.call("agora_status")["health"] == "ok"
 
 
-def test_a_name_is_announced_as_the_address_it_stands_for(start: Callable[..., HttpServer]) -> None:
-    assert re.fullmatch(r"http://(127\.0\.0\.1|\[::1\]):\d+/mcp", start(address="localhost:0").url)
-
-
 def test_a_wildcard_address_needs_the_token_and_the_names_it_is_called_by(start: Callable[..., HttpServer]) -> None:
     server = start(address="0.0.0.0:0", settings={"http.hosts": "agora.lan"})
     with httpx2.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=PATIENCE) as anonymous:
@@ -106,8 +100,11 @@ def test_a_wildcard_address_needs_the_token_and_the_names_it_is_called_by(start:
         assert post(anonymous, {}, {"Host": "other.lan"}).status_code == 403
 
 
-def test_nothing_is_printed_but_on_stderr(start: Callable[..., HttpServer]) -> None:
-    server = start()
+def test_nothing_is_printed_but_on_stderr_where_a_name_is_announced_as_its_address(
+    start: Callable[..., HttpServer],
+) -> None:
+    server = start(address="localhost:0")
+    assert re.fullmatch(r"http://(127\.0\.0\.1|\[::1\]):\d+/mcp", server.url)
     with server.http() as http:
         call(http, open_session(http), "agora_save", content="Quiet.")
         call_modern(http, "agora_status")
@@ -129,7 +126,7 @@ def test_a_server_over_stdio_does_not_load_what_http_needs(tmp_path: Path) -> No
 
 
 @posix
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_an_idle_server_at_once(start: Callable[..., HttpServer], number: signal.Signals) -> None:
     server = start()
     with SdkClient(server.target(), era="legacy") as client, server.http() as idle:
@@ -217,7 +214,9 @@ def test_what_was_acknowledged_in_a_storm_of_saves_is_there_after_a_signal(start
         with server.http() as http, suppress(httpx2.TransportError, AssertionError, KeyError):
             session = open_session(http)
             for number in range(1_000):
-                acknowledged.append(call(http, session, "agora_save", content=f"Worker {worker}, note {number}.")["id"])
+                text = f"Worker {worker}, note {number}."
+                saved = call(http, session, "agora_save", content=text)
+                acknowledged.append(saved["id"])
 
     workers = [threading.Thread(target=save_until_the_end, args=[worker]) for worker in range(4)]
     for each in workers:
@@ -250,8 +249,7 @@ def test_a_client_that_never_reads_does_not_delay_the_end(start: Callable[..., H
     assert seconds < 2.0
 
 
-def test_http_and_stdio_find_each_other_s_notes_at_once(start: Callable[..., HttpServer]) -> None:
-    server = start()
+def test_http_and_stdio_find_each_other_s_notes_at_once(server: HttpServer) -> None:
     with (
         SdkClient(server.target(), name="web") as web,
         SdkClient(over_stdio(server.home, {"namespace.default": "default"}), name="local") as local,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,28 +38,19 @@ def test_two_clients_at_once_find_what_the_other_saved_and_keep_their_names(serv
         assert ann.call("agora_get", ids=[back["id"]])["notes"][0]["agent"] == "bob"
 
 
-def test_without_a_project_calls_go_to_default_and_never_to_the_server_s_folder(
-    start: Callable[..., HttpServer], tmp_path: Path, era: Era
-) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
-    server = start(home=tmp_path / "home", folder=project)
+def test_without_a_project_calls_go_to_default_and_never_to_the_server_s_folder(server: HttpServer, era: Era) -> None:
     with SdkClient(server.target(), era=era) as client:
         found = client.call("agora_query", query="anything", mode="lexical")
     assert (found["namespace"], found["namespace_rule"]) == ("default", "no project folder is known")
 
 
-def test_a_declared_root_names_the_project_of_its_session_alone(
-    start: Callable[..., HttpServer], tmp_path: Path
-) -> None:
+def test_a_declared_root_names_the_project_of_its_session_alone(server: HttpServer, tmp_path: Path) -> None:
     project = tmp_path / "My Shop"
     project.mkdir()
 
     async def roots(_ctx: ClientRequestContext) -> ListRootsResult:
         return ListRootsResult(roots=[Root(uri=FileUrl(project.as_uri()))])
 
-    server = start(home=tmp_path / "home")
     with (
         SdkClient(server.target(), era="legacy", list_roots_callback=roots) as rooted,
         SdkClient(server.target(), era="legacy") as plain,
@@ -83,17 +73,17 @@ def test_a_namespace_that_one_session_named_stays_hidden_from_another(http: http
     assert call(http, theirs, "agora_get", ids=[saved["id"]])["notes"]
 
 
-@pytest.fixture
-def two_tokens(start: Callable[..., HttpServer], tmp_path: Path) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
+@pytest.fixture(scope="module")
+def two_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
     """Clients of one server that show different tokens; the second has a namespace of its own."""
-    secret = "first-" + "fedcba9876543210" * 3
+    home, secret = tmp_path_factory.mktemp("two"), "first-" + "fedcba9876543210" * 3
     tokens = f"# for tests\n{secret}\n\n{OTHER_SECRET} name=web namespace=Acme/Web origin=web\n"
-    (tmp_path / "token").write_text(tokens, encoding="utf-8")
-    (tmp_path / "token").chmod(0o600)
-    server = start(settings={"namespace.default": "acme/all"})
-    with ExitStack() as open_clients:
+    (home / "token").write_text(tokens, encoding="utf-8")
+    (home / "token").chmod(0o600)
+    with ExitStack() as running:
+        server = running.enter_context(HttpServer(home, settings={"namespace.default": "acme/all"}))
         first, second = (
-            open_clients.enter_context(
+            running.enter_context(
                 httpx2.Client(base_url=server.origin, headers={"Authorization": f"Bearer {shown}"}, timeout=PATIENCE)
             )
             for shown in (secret, OTHER_SECRET)
@@ -195,30 +185,33 @@ def until(attempt: Callable[[], Any]) -> Any:
     return found
 
 
-def test_the_number_of_sessions_is_bounded_and_idle_ones_make_room(start: Callable[..., HttpServer]) -> None:
-    server = start(settings={"http.sessions": 2, "http.idle_seconds": 1})
-    with server.http() as http:
-        first, second = open_session(http), open_session(http)
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    """A server with room for two sessions, which end after a second."""
+    settings = {"http.sessions": 2, "http.idle_seconds": 1}
+    with HttpServer(tmp_path_factory.mktemp("small"), settings=settings) as started:
+        yield started
+
+
+def test_the_number_of_sessions_is_bounded_and_idle_ones_make_room(small: HttpServer) -> None:
+    with small.http() as http:
+        first, second = until(lambda: try_to_open(http)), until(lambda: try_to_open(http))
         assert try_to_open(http) is None
         # What has no session is not affected.
         assert call_modern(http, "agora_status")["health"] == "ok"
-        call(http, first, "agora_status")
         until(lambda: try_to_open(http))
-        gone = [
-            session
-            for session in (first, second)
-            if post(http, rpc("ping"), {"Mcp-Session-Id": session}).status_code == 404
-        ]
-        assert gone, "a session that was idle for a second made room"
+        pings = [post(http, rpc("ping"), {"Mcp-Session-Id": session}).status_code for session in (first, second)]
+        assert 404 in pings, "a session that was idle for a second made room"
 
 
-def test_an_open_stream_keeps_its_session(start: Callable[..., HttpServer]) -> None:
-    server = start(settings={"http.sessions": 2, "http.idle_seconds": 1})
-    with server.http() as http, server.http() as listening:
-        kept, idle = open_session(http), open_session(http)
+def test_an_open_stream_keeps_its_session(small: HttpServer) -> None:
+    with small.http() as http, small.http() as listening:
+        kept = until(lambda: try_to_open(http))
         headers = {"Mcp-Session-Id": kept, "Accept": "text/event-stream"}
         with listening.stream("GET", "/mcp", headers=headers) as stream:
             assert stream.status_code == 200
+            idle = until(lambda: try_to_open(http))
+            # There is room for a third as soon as one has ended.
             until(lambda: try_to_open(http))
             assert post(http, rpc("ping"), {"Mcp-Session-Id": idle}).status_code == 404
             assert post(http, rpc("ping"), {"Mcp-Session-Id": kept}).status_code == 200

@@ -86,7 +86,7 @@ def test_every_address_is_no_loopback_address() -> None:
     ("host", "expected"),
     [
         *(("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True)),
-        *(("0.0.0.0", False), ("::", False), ("localhost.evil.example", False), ("127.0.0.1.evil.example", False)),
+        *(("192.0.2.1", False), ("::", False), ("localhost.evil.example", False), ("127.0.0.1.evil.example", False)),
         *(("", False), ("10.0.0.1", False), ("1", False)),
     ],
 )

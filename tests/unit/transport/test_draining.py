@@ -62,6 +62,7 @@ async def with_running(requests: list[Request], then: Callable[[], Awaitable[Any
             for request in requests:
                 tasks.start_soon(request.run)
                 await request.begun.wait()
+            await anyio.wait_all_tasks_blocked()
             await then()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agora.errors import AgoraError, NotFound
+from agora.errors import AgoraError, NotFound, StoreError
 from agora.memory.notes import Notes
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
@@ -40,6 +40,8 @@ class Tools:
         self._clock = clock
         self._about = about
         self.limits = limits
+        # What the store refused last, of reads and of writes, until one works again: no failure is silent.
+        self._troubles: dict[bool, dict[str, Any]] = {}
         self._handlers: dict[str, Callable[[Arguments, Caller, Deadline], dict[str, Any]]] = {
             "agora_save": self._save,
             "agora_query": self._query,
@@ -68,7 +70,13 @@ class Tools:
             raise NotFound(f"unknown tool: {name}")
         given = schemas.check(tool.input, given)
         caller = _caller(tool, given, connection, client, version)
-        result = self._handlers[name](given, caller, deadline)
+        try:
+            result = self._handlers[name](given, caller, deadline)
+        except StoreError as error:
+            self._troubles[tool.read_only] = error.details()
+            raise
+        if name != "agora_status":
+            self._troubles.pop(tool.read_only, None)
         return result | {"namespace": caller.scope.own, "namespace_rule": caller.scope.source}
 
     def _save(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
@@ -101,6 +109,7 @@ class Tools:
         except AgoraError as error:
             # A status that fails tells less than one that says why.
             found, problems = {}, [error.details()]
+        problems += [trouble for trouble in self._troubles.copy().values() if trouble not in problems]
         health = "ok" if not problems else "degraded"
         return shapes.status(
             {"health": health, "problems": problems, **self._about(), **found, "session": caller.session}

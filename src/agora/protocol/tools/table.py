@@ -61,7 +61,7 @@ TABLE: tuple[Tool, ...] = (
         "Save something worth knowing later, by you or by any other agent: a decision, a cause, a fix, a convention."
         " One self-contained text; it is kept word for word, with who saved it and when."
         " Returns id, status (created; updated: a new version of `key`; duplicate: the same text was there and you"
-        " are added as a saver) and related notes. On disk before the answer. Limits: 256 kB, 32 tags.",
+        " are added as a saver) and related notes. On disk before the answer. Limits: 128 kB, 32 tags.",
         arguments(
             ("content",),
             content=text("The text.", pattern=NOT_BLANK),

@@ -36,12 +36,18 @@ class _Question:
     """A query's words with what is known of them so far."""
 
     groups: Sequence[Group]
-    namespaces: tuple[int, ...]
+    among: Among
     scale: Scale
     waiting: list[int]
     """Numbers of words that could bring more passages, the commonest first."""
     gathered: dict[int, Ints] = field(default_factory=dict)
-    """Word number to the ascending passages that hold it; words that are not here are looked for in the texts."""
+    """Word number to the ascending passages, of the rows asked for, that hold it. Other words are looked for in the
+    texts."""
+
+    def is_that(self, groups: Sequence[Group], among: Among) -> bool:
+        """Whether it is the same question, among the same rows."""
+        known = self.among
+        return self.groups == groups and known.namespaces == among.namespaces and known.rows is among.rows
 
     def sums(self) -> tuple[Ints, NDArray[np.float64]]:
         """Every gathered passage, ascending, with the rarity of its gathered words."""
@@ -92,6 +98,9 @@ class FullTextView:
 
     def matches(self, groups: Sequence[Group], among: Among, rows: Ints) -> Matches:
         """As `TextView.matches`."""
+        if among.rows is not None and not np.isin(rows, among.rows).all():
+            # What was gathered tells nothing of rows beside those it was gathered from.
+            self._last = None
         question = self._question(groups, among)
         pieces: list[_Piece] = []
         for block in blocks(rows.tolist()):
@@ -103,7 +112,7 @@ class FullTextView:
 
     def _question(self, groups: Sequence[Group], among: Among) -> _Question:
         """What the searched namespaces know of the words of the query; asked again, what is known already."""
-        if self._last and self._last.groups == groups and self._last.namespaces == among.namespaces:
+        if self._last and self._last.is_that(groups, among):
             return self._last
         inside = f"namespace_id IN ({places(among.namespaces)}) AND type = ?"
         total, words = self._connection.execute(
@@ -123,7 +132,7 @@ class FullTextView:
         waiting = [number for number, weight in enumerate(weights) if weight.tells]
         waiting.sort(key=lambda number: (-weights[number].passages, groups[number].text))
         scale = Scale(weights, words / total if total else 1.0)
-        self._last = _Question(groups, among.namespaces, scale, waiting)
+        self._last = _Question(groups, among, scale, waiting)
         return self._last
 
     def _gather(self, question: _Question, among: Among, wanted: int) -> None:

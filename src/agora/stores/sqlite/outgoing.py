@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,16 +73,28 @@ class SqliteOutgoing:
         ):
             tags[row, n].append(tag)
         found: dict[int, list[Giver]] = defaultdict(list)
-        for row, n, first, last, times, given, *who in self._connection.execute(
-            "SELECT s.item_id, s.n, s.first_at, s.last_at, s.times, s.given,"
-            " a.name, c.name, c.version, c.token, s.session, s.origin FROM savers s"
+        for (
+            row,
+            n,
+            agent,
+            client,
+            release,
+            token,
+            session,
+            origin,
+            first,
+            last,
+            times,
+            given,
+        ) in self._connection.execute(
+            "SELECT s.item_id, s.n, a.name, c.name, c.version, c.token, s.session, s.origin, s.first_at, s.last_at,"
+            " s.times, s.given FROM savers s"
             " JOIN agents a ON a.id = s.agent_id JOIN clients c ON c.id = s.client_id"
             f" WHERE s.item_id IN ({places(rows)}) ORDER BY s.item_id, s.n",
             tuple(rows),
         ):
-            found[row].append(
-                Giver(*who, from_micros(first), from_micros(last), times, json.loads(given), tuple(tags[row, n]))
-            )
+            giver = Giver(agent, client, release, token, session, origin, from_micros(first), from_micros(last), times)
+            found[row].append(replace(giver, given=json.loads(given), tags=tuple(tags[row, n])))
         return found
 
     def _replaced(self, item: Sequence[Any]) -> tuple[Replaced, ...]:

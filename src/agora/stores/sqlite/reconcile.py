@@ -2,8 +2,11 @@
 
 Nothing here is ever overwritten. A version is the same as one here if it has its id, or its text under the same key
 (or under none); then its savers join. A version of a key takes its place only where the two histories fit: after the
-head, if it says that it replaced the head or a version of the head's text; before the oldest, if it is older; right
+last, if it says that it replaced the last or a version of the last one's text; before the first, if it is older; right
 before the version that it says replaced it. Anything else is a conflict, and stays out.
+
+Each version comes in its final state. One whose successor is not here (yet) has `superseded_by` 0, which is no row: it
+is history all the same, for an old value must never be taken for the current one.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ from typing import Literal, NamedTuple
 
 from agora.ports.transfer import Arrival, Version
 from agora.stores.sqlite.instants import maybe_micros, to_micros
+
+NOT_HERE = 0
+"""In `superseded_by`: by a version that this store does not hold."""
 
 
 class Standing(NamedTuple):
@@ -31,29 +37,33 @@ class Standing(NamedTuple):
     created_at: int
     supersedes: int | None
     superseded_by: int | None
+    superseded_at: int | None
     forgotten_at: int | None
     expires_at: int | None
     purged_at: int | None
 
-    def ended(self, now: int) -> bool:
-        """Whether only the clock or a person took it away; a superseded row may not have ended."""
-        return self.forgotten_at is not None or (self.expires_at is not None and self.expires_at <= now)
+    def live(self, now: int) -> bool:
+        """Whether queries find it."""
+        expired = self.expires_at is not None and self.expires_at <= now
+        return self.superseded_by is None and self.forgotten_at is None and not expired
 
 
 _SELECT = (
     "SELECT i.id, i.public_id, n.name, i.type, i.kind, i.key, i.version, t.title, i.content_hash, i.created_at,"
-    " i.supersedes, i.superseded_by, i.forgotten_at, i.expires_at, i.purged_at"
+    " i.supersedes, i.superseded_by, i.superseded_at, i.forgotten_at, i.expires_at, i.purged_at"
     " FROM items i JOIN namespaces n ON n.id = i.namespace_id LEFT JOIN texts t ON t.item_id = i.id"
 )
+# As a literal, so that the partial index on texts is known to apply.
+_CURRENT = "i.type = 'note' AND i.superseded_by IS NULL AND i.forgotten_at IS NULL AND i.contests IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What to do with a version.
 
-    `add`: insert it as number `version`, before `successor` if there is one, in the place of `replaces`; `retired` if
-    it ended before it came. `join`: it is `standing`, let its savers join. `keep`: it is `standing`, change nothing.
-    `refuse`: it contradicts `standing`.
+    `add`: insert it as number `version`, before `successor` if there is one, in the place of `replaces`; `crowded` if
+    a row of its text that only the clock has ended holds its place. `join`: it is `standing`, let its savers join.
+    `keep`: it is `standing`, change nothing. `refuse`: it contradicts `standing`.
     """
 
     what: Literal["add", "join", "keep", "refuse"]
@@ -62,13 +72,13 @@ class Decision:
     version: int = 1
     successor: Standing | None = None
     replaces: tuple[Standing, ...] = ()
-    retired: bool = False
+    crowded: bool = False
 
 
 def decide(
     connection: sqlite3.Connection, namespace_id: int, arrival: Arrival, content_hash: bytes | None, now: int
 ) -> Decision:
-    """What becomes of `arrival`, whose text has this hash; reads only."""
+    """What becomes of `arrival`, whose text has this hash (None if it is purged); only reads."""
     version = arrival.version
     here = by_id(connection, version.id)
     if here is not None:
@@ -89,19 +99,21 @@ def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> De
     if here.purged_at is not None:
         return Decision("keep", here, "it was purged here, and stays purged")
     if arrival.follows:
-        forgotten = here.forgotten_at is not None
-        return Decision("keep", here, "it was forgotten here, and stays so") if forgotten else Decision("join", here)
-    mine = (version.namespace, version.type, version.kind, version.key, version.version, version.title)
-    if mine[:5] != here[2:7] or (
-        content_hash is not None and (content_hash, version.title) != (here.content_hash, here.title)
-    ):
+        # The id was made from the text, and says nothing of title or kind.
+        return Decision("join", here) if here.forgotten_at is None else Decision("keep", here, _FORGOTTEN)
+    place = (version.namespace, version.type, version.kind, version.key, version.version)
+    text = (version.title, content_hash)
+    if place != here[2:7] or (content_hash is not None and text != (here.title, here.content_hash)):
         return Decision("refuse", here, "another text has this id here")
     if content_hash is None:
         return Decision("keep", here, "it was purged there, not here")
-    if (version.forgotten_at is None) != (here.forgotten_at is None):
-        where = ("there", "here") if here.forgotten_at is None else ("here", "there")
-        return Decision("join", here, f"it was forgotten {where[0]}, not {where[1]}")
-    return Decision("join", here)
+    if (version.forgotten_at is None) == (here.forgotten_at is None):
+        return Decision("join", here)
+    forgotten, not_forgotten = ("there", "here") if here.forgotten_at is None else ("here", "there")
+    return Decision("join", here, f"it was forgotten {forgotten}, not {not_forgotten}")
+
+
+_FORGOTTEN = "it was forgotten here, and stays so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,76 +127,76 @@ class _Look:
     now: int
 
     def without_key(self) -> Decision:
-        if self.content_hash is None or self.version.forgotten_at is not None:
+        if not self._current():
             return Decision("add", successor=self._successor())
-        if (successor := self._successor()) is not None:
-            return Decision("add", successor=successor)
-        held = self._held()
-        if held is None or (held.expires_at is not None and held.expires_at <= self.now):
-            # One row of a text: where both have ended, the one that comes steps back.
-            return Decision("add", retired=held is not None and self._expired())
-        return Decision("join", held)
+        twin = self._twin()
+        return Decision("join", twin) if twin is not None else Decision("add", crowded=self._crowded())
 
     def following(self) -> Decision:
-        head = self._head()
-        if head is None:
-            return Decision("add", replaces=self._keyless(()))
-        if head.content_hash == self.content_hash:
-            if head.forgotten_at is not None:
-                return Decision("keep", head, "it was forgotten here, and stays so")
-            if not head.ended(self.now):
-                return Decision("join", head)
-        return Decision("add", version=head.version + 1, replaces=self._keyless((head,)))
+        last = self._last()
+        if last is None:
+            return Decision("add", replaces=self._and_twin(()))
+        if last.content_hash == self.content_hash and last.superseded_by is None:
+            if last.forgotten_at is not None:
+                return Decision("keep", last, _FORGOTTEN)
+            if last.live(self.now):
+                return Decision("join", last)
+        return Decision("add", version=last.version + 1, replaces=self._and_twin((last,)))
 
     def with_key(self) -> Decision:
-        version, head = self.version, self._head()
-        if head is None:
-            return Decision("add", version=version.version, replaces=self._keyless(self._replaced()))
+        version, last = self.version, self._last()
+        if last is None:
+            return Decision("add", version=version.version, replaces=self._and_twin(self._replaced()))
         same = self._numbered(version.version)
-        if same is not None and same.content_hash == self.content_hash and self.content_hash is not None:
-            return Decision("join", same)
-        if head.content_hash == self.content_hash and self._current() and not head.ended(self.now):
-            return Decision("join", head)
-        if version.version > head.version and self._fits_after(head):
-            replaces = dict.fromkeys((head, *self._replaced()))
-            return Decision("add", version=version.version, replaces=self._keyless(tuple(replaces)))
-        if same is None and (after := self._older_than()) is not None:
+        if self.content_hash is not None:
+            if same is not None and same.content_hash == self.content_hash:
+                return Decision("join", same)
+            if last.content_hash == self.content_hash and self._current() and last.live(self.now):
+                return Decision("join", last)
+        if version.version > last.version and self._fits_after(last):
+            replaces = (last, *(old for old in self._replaced() if old != last))
+            return Decision("add", version=version.version, replaces=self._and_twin(replaces))
+        if same is None and (after := self._comes_before()) is not None:
             return Decision("add", version=version.version, successor=after, replaces=self._replaced())
-        return Decision("refuse", head, f"the key {version.key!r} has another history here")
+        return Decision("refuse", last, f"the key {version.key!r} has another history here")
 
-    def _older_than(self) -> Standing | None:
-        """The version here that this one comes right before, if it belongs to the past of its key."""
+    def _comes_before(self) -> Standing | None:
+        """The version here that this one goes right before, if it belongs to the past of its key."""
         successor = self._successor()
         if successor is not None and successor.version > self.version.version:
             return successor
-        first = self._one("i.key = ? ORDER BY i.version, i.id LIMIT 1", self.version.key)
+        first = self._one("i.type = ? AND i.key = ? ORDER BY i.version, i.id LIMIT 1", self.version.key)
         if first is None or first.version <= self.version.version:
             return None
         return first if to_micros(self.version.created_at) <= first.created_at else None
 
-    def _fits_after(self, head: Standing) -> bool:
+    def _fits_after(self, last: Standing) -> bool:
+        if last.superseded_by == NOT_HERE:
+            # What came after it is missing here: there is no current version that this one could contradict.
+            return True
         known = {replaced.id for replaced in self.version.replaces} | {self.version.supersedes}
         texts = {replaced.content_hash for replaced in self.version.replaces} - {None}
-        return head.public_id in known or head.content_hash in texts
+        return last.public_id in known or last.content_hash in texts
 
     def _replaced(self) -> tuple[Standing, ...]:
         """What it says that it replaced, as far as it is here and nothing nearer has its place."""
         found = [by_id(self.connection, replaced.id) for replaced in self.version.replaces]
-        return tuple(old for old in found if old is not None and self._goes_before(old))
+        return tuple(old for old in found if old is not None and self._goes_after(old))
 
-    def _goes_before(self, old: Standing) -> bool:
+    def _goes_after(self, old: Standing) -> bool:
         if old.namespace != self.version.namespace or old.key not in {None, self.version.key}:
             return False
-        if old.superseded_by is None:
-            return old.key is None or old.version < self.version.version
+        if old.key is not None and old.version >= self.version.version:
+            return False
+        if old.superseded_by in {None, NOT_HERE}:
+            return True
         after = _one(self.connection.execute(f"{_SELECT} WHERE i.id = ?", (old.superseded_by,)))
-        between = after is not None and old.version < self.version.version < after.version
-        return old.key is not None and between
+        return old.key is not None and after is not None and self.version.version < after.version
 
-    def _keyless(self, replaced: tuple[Standing, ...]) -> tuple[Standing, ...]:
+    def _and_twin(self, replaced: tuple[Standing, ...]) -> tuple[Standing, ...]:
         """`replaced`, and the current row of the same text without a key: one text, one current row."""
-        held = self._held() if self._current() else None
-        return replaced if held is None or held in replaced else (*replaced, held)
+        twin = self._twin("AND i.key IS NULL") if self._current() else None
+        return replaced if twin is None or twin in replaced else (*replaced, twin)
 
     def _successor(self) -> Standing | None:
         found = by_id(self.connection, self.version.superseded_by)
@@ -194,35 +206,53 @@ class _Look:
 
     def _current(self) -> bool:
         version = self.version
-        return version.superseded_by is None and version.forgotten_at is None and self.content_hash is not None
+        superseded = version.superseded_by is not None or version.superseded_at is not None
+        return not superseded and version.forgotten_at is None and self.content_hash is not None
 
-    def _expired(self) -> bool:
-        expires = maybe_micros(self.version.expires_at)
-        return expires is not None and expires <= self.now
-
-    def _head(self) -> Standing | None:
-        return self._one("i.key = ? AND i.superseded_by IS NULL AND i.contests IS NULL", self.version.key)
+    def _last(self) -> Standing | None:
+        """The current version of the key, else the newest whose successor is not here."""
+        current = self._one(
+            "i.type = ? AND i.key = ? AND i.superseded_by IS NULL AND i.contests IS NULL", self.version.key
+        )
+        if current is not None:
+            return current
+        return self._one(
+            f"i.type = ? AND i.key = ? AND i.superseded_by = {NOT_HERE} ORDER BY i.version DESC, i.id DESC LIMIT 1",
+            self.version.key,
+        )
 
     def _numbered(self, number: int) -> Standing | None:
-        return self._one("i.key = ? AND i.version = ? ORDER BY i.id LIMIT 1", self.version.key, number)
+        return self._one("i.type = ? AND i.key = ? AND i.version = ? ORDER BY i.id LIMIT 1", self.version.key, number)
 
-    def _held(self) -> Standing | None:
-        """The row that holds this text's place: for a version without a key any that has not ended, else its own."""
-        ended = "(i.expires_at IS NOT NULL AND i.expires_at <= ?)"
-        key = "1" if self.version.key is None else "i.key IS NULL"
-        return self._one(
-            f"i.content_hash = ? AND i.superseded_by IS NULL AND i.forgotten_at IS NULL AND i.contests IS NULL"
-            f" AND {key} AND (i.key IS NULL OR NOT {ended}) ORDER BY {ended}, i.key IS NOT NULL, i.id LIMIT 1",
-            *(self.content_hash, self.now, self.now),
+    def _twin(self, condition: str = "") -> Standing | None:
+        """The live row with exactly this text: one without a key first, then the oldest."""
+        return _one(
+            self.connection.execute(
+                f"{_SELECT} WHERE {_CURRENT} AND i.namespace_id = ? AND i.content_hash = ? {condition}"
+                " AND (i.expires_at IS NULL OR i.expires_at > ?) ORDER BY i.key IS NOT NULL, i.id LIMIT 1",
+                (self.namespace_id, self.content_hash, self.now),
+            )
         )
+
+    def _crowded(self) -> bool:
+        found = self.connection.execute(
+            f"SELECT 1 FROM items i WHERE {_CURRENT} AND i.namespace_id = ? AND i.content_hash = ? AND i.key IS NULL",
+            (self.namespace_id, self.content_hash),
+        )
+        return found.fetchone() is not None
 
     def _one(self, condition: str, *values: object) -> Standing | None:
         return _one(
             self.connection.execute(
-                f"{_SELECT} WHERE i.namespace_id = ? AND i.type = ? AND {condition}",
-                (self.namespace_id, self.version.type, *values),
+                f"{_SELECT} WHERE i.namespace_id = ? AND {condition}", (self.namespace_id, self.version.type, *values)
             )
         )
+
+
+def expired(version: Version, now: int) -> bool:
+    """Whether the clock has ended it."""
+    ends = maybe_micros(version.expires_at)
+    return ends is not None and ends <= now
 
 
 def _one(cursor: sqlite3.Cursor) -> Standing | None:

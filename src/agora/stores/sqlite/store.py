@@ -23,6 +23,7 @@ from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import LATEST, check_version, is_current, migrate
 from agora.stores.sqlite.reading import SqliteReading
 from agora.stores.sqlite.saving import Save
+from agora.stores.sqlite.transfer import SqliteTransfer
 from agora.stores.sqlite.vectors import ExactIndex, ExactView, Mismatched
 from agora.text.ids import new_id
 
@@ -137,6 +138,10 @@ class SqliteStore:
             "bytes": sizes,
             "profile": self._digest[:12],
         }
+
+    def transfer(self) -> SqliteTransfer:
+        """The rows of this store as they are, out and in."""
+        return SqliteTransfer(self._database, self._fingerprint, self._other_profile)
 
     def close(self) -> None:
         """As `Records.close`."""

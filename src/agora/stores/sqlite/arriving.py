@@ -1,0 +1,250 @@
+"""Versions from elsewhere, added inside one transaction as `reconcile` decides."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agora.model.caller import Caller
+from agora.ports.records import VectorsNeeded
+from agora.ports.transfer import Arrival, Outcome, Version
+from agora.stores.sqlite import fulltext, givers, heads, journal
+from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
+from agora.stores.sqlite.instants import maybe_micros, to_micros
+from agora.stores.sqlite.journal import Actor, Change, Operation
+from agora.stores.sqlite.reconcile import NOT_HERE, Decision, Standing, decide, expired
+from agora.stores.sqlite.rows import canonical, digest
+from agora.stores.sqlite.saving import insert_passages, mutable
+from agora.text.identity import content_hash, normal_hash
+
+_PURGED = b""
+"""What the journal commits to for a version without a text."""
+
+Image = dict[str, Any] | None
+
+
+@dataclass(slots=True)
+class Arriving:
+    """One batch in one write transaction.
+
+    `prepared` holds index terms by id, made before the lock was taken. `rehearsal`: nothing is indexed, no texts are
+    kept and no vectors are needed, for all of it is thrown away.
+    """
+
+    connection: sqlite3.Connection
+    caller: Caller
+    source: Mapping[str, Any]
+    now: int
+    prepared: Mapping[str, tuple[fulltext.Prepared, ...]] = field(default_factory=dict)
+    rehearsal: bool = False
+    _fresh: dict[int, Arrival] = field(default_factory=dict)
+    _actor: Actor | None = None
+
+    def add(self, arrival: Arrival) -> Outcome:
+        """Take one version in.
+
+        Raises: VectorsNeeded.
+        """
+        version = arrival.version
+        namespace_id = ensure_namespace(self.connection, version.namespace, self.now)
+        exact = None if version.content is None else content_hash(version.content)
+        decision = decide(self.connection, namespace_id, arrival, exact, self.now)
+        standing = decision.standing
+        if standing is None:
+            return self._add(arrival, decision, namespace_id, exact)
+        other = None if standing.public_id == version.id else standing.public_id
+        if decision.what == "refuse":
+            return Outcome("conflict", version.id, standing.public_id, decision.reason)
+        if decision.what == "join":
+            self._join(version, standing, namespace_id)
+        return Outcome("duplicate", version.id, other, decision.reason)
+
+    def finish(self) -> None:
+        """Make what is current findable; called once, after the last of the batch."""
+        for row, arrival in self._fresh.items():
+            type_, namespace_id, current = self.connection.execute(
+                "SELECT type, namespace_id, superseded_by IS NULL AND forgotten_at IS NULL FROM items WHERE id = ?",
+                (row,),
+            ).fetchone()
+            if current:
+                fulltext.add(self.connection, row, namespace_id, type_, self._terms(arrival))
+
+    def _terms(self, arrival: Arrival) -> tuple[fulltext.Prepared, ...]:
+        version, embedded = arrival.version, arrival.embedded
+        assert version.content is not None
+        assert embedded is not None
+        known = self.prepared.get(version.id)
+        return fulltext.prepare(version.title, version.content, embedded.spans) if known is None else known
+
+    def _add(self, arrival: Arrival, decision: Decision, namespace_id: int, exact: bytes | None) -> Outcome:
+        version = arrival.version
+        if exact is not None and arrival.embedded is None and not self.rehearsal:
+            raise VectorsNeeded
+        # One row of a text: of two that the clock has ended, the one that comes steps back.
+        retired = decision.crowded and expired(version, self.now)
+        if decision.crowded and not retired and version.content is not None:
+            heads.retire_expired(
+                self.connection, namespace_id, version.namespace, version.content, self.now, self._who()
+            )
+        for old in decision.replaces:
+            # The old head leaves its place before the new one takes it; it gets its successor's number below.
+            self.connection.execute("UPDATE items SET superseded_by = ? WHERE id = ?", (NOT_HERE, old.row))
+            if old.superseded_by is None and not self.rehearsal:
+                fulltext.remove(self.connection, old.row, namespace_id, old.type)
+        row = self._insert(version, decision, namespace_id, exact, retired=retired)
+        self._fill(row, arrival, decision)
+        for old in decision.replaces:
+            self._supersede(old, row, version, namespace_id)
+        if decision.successor is not None:
+            # Let the version that came after this one point back to it, if it was the one right before.
+            self.connection.execute(
+                "UPDATE items SET supersedes = ? WHERE id = ? AND supersedes IS NULL AND version = ?",
+                (row, decision.successor.row, 1 if version.key is None else decision.version + 1),
+            )
+        after = {"imported": dict(self.source)} | ({} if exact is None else mutable(self.connection, row))
+        if decision.successor is not None:
+            after["superseded_by"] = decision.successor.public_id
+        self._record("save", (row, version.id, exact), namespace_id, version.namespace, None, after)
+        updated = any(old.superseded_by is None for old in decision.replaces)
+        return Outcome("history" if decision.successor else "updated" if updated else "created", version.id)
+
+    def _insert(
+        self, version: Version, decision: Decision, namespace_id: int, exact: bytes | None, *, retired: bool
+    ) -> int:
+        created, occurred = to_micros(version.created_at), maybe_micros(version.occurred_at)
+        successor, superseded_at = decision.successor, maybe_micros(version.superseded_at)
+        superseded_by = successor.row if successor is not None else None
+        if successor is None and (version.superseded_by is not None or superseded_at is not None):
+            superseded_by = NOT_HERE
+        if superseded_by is not None and superseded_at is None:
+            superseded_at = created if successor is None else successor.created_at
+        row = self.connection.execute(
+            "INSERT INTO items (public_id, type, namespace_id, kind, key, version, content_hash, normal_hash,"
+            " confidence, session, seq, speaker, occurred_at, created_at, updated_at, effective_at, expires_at,"
+            " superseded_by, superseded_at, forgotten_at, forget_reason, purged_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(version.id, version.type, namespace_id, version.kind, version.key, decision.version),
+                *(exact, None if version.content is None else normal_hash(version.content), version.confidence),
+                *(version.session, version.seq, version.speaker, occurred, created, to_micros(version.updated_at)),
+                *(created if occurred is None else occurred, maybe_micros(version.expires_at)),
+                *(superseded_by, superseded_at),
+                self.now if retired else maybe_micros(version.forgotten_at),
+                "expired" if retired else version.forget_reason,
+                maybe_micros(version.purged_at),
+            ),
+        ).lastrowid
+        assert row is not None
+        return row
+
+    def _fill(self, row: int, arrival: Arrival, decision: Decision) -> None:
+        """What hangs on an item: savers, text, metadata, passages."""
+        version = arrival.version
+        for giver in version.savers:
+            givers.put(self.connection, row, giver)
+        if version.content is None:
+            return
+        self.connection.execute(
+            "INSERT INTO texts VALUES (?, ?, ?, '{}')",
+            (row, version.title, "" if self.rehearsal else version.content),
+        )
+        self._set_metadata(row, version.metadata)
+        if arrival.embedded is not None and not self.rehearsal:
+            insert_passages(self.connection, row, arrival.embedded)
+            self._fresh[row] = arrival
+        told = {replaced.id for replaced in version.replaces}
+        for old in decision.replaces:
+            if old.key is None and old.public_id not in told:
+                # A row of the same text that only this store had: what its savers gave goes on with the text.
+                givers.copy(self.connection, old.row, row)
+                self._fill_gaps(row, **_given(mutable(self.connection, old.row)))
+
+    def _supersede(self, old: Standing, row: int, version: Version, namespace_id: int) -> None:
+        replaced = next((each for each in version.replaces if each.id == old.public_id), None)
+        if replaced is None:
+            replaced = next((each for each in version.replaces if each.content_hash == old.content_hash), None)
+        at = to_micros(version.created_at) if old.superseded_at is None else old.superseded_at
+        self.connection.execute(
+            "UPDATE items SET superseded_by = ?, superseded_at = ? WHERE id = ?",
+            (row, to_micros(replaced.at) if replaced else at, old.row),
+        )
+        # As a save does: what it replaced under its key comes first, a row of its text after that.
+        self.connection.execute(
+            "UPDATE items SET supersedes = ? WHERE id = ? AND (supersedes IS NULL OR ? = ?)",
+            (old.row, row, old.public_id, version.supersedes),
+        )
+        self.connection.execute(
+            "UPDATE items SET supersedes = NULL WHERE supersedes = ? AND id <> ? AND id = ?",
+            (old.row, row, old.superseded_by),
+        )
+        after = {"superseded_by": version.id}
+        subject = (old.row, old.public_id, old.content_hash)
+        self._record("supersede", subject, namespace_id, version.namespace, {"superseded_by": None}, after)
+
+    def _join(self, version: Version, standing: Standing, namespace_id: int) -> None:
+        """Let the savers of a version that is here already join; nothing is written if they all have."""
+        before = mutable(self.connection, standing.row)
+        unchanged = self.connection.total_changes
+        for giver in version.savers:
+            givers.put(self.connection, standing.row, giver)
+        if standing.public_id != version.id:
+            self._fill_gaps(standing.row, version.metadata, version.confidence, maybe_micros(version.expires_at))
+        if self.connection.total_changes == unchanged:
+            return
+        self.connection.execute(
+            "UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?",
+            (to_micros(version.updated_at), standing.row),
+        )
+        after = {"imported": dict(self.source)} | mutable(self.connection, standing.row)
+        subject = (standing.row, standing.public_id, standing.content_hash)
+        self._record("merge", subject, namespace_id, version.namespace, before, after)
+
+    def _fill_gaps(
+        self, row: int, metadata: Mapping[str, Any], confidence: float | None, expires_at: int | None
+    ) -> None:
+        """Add what the row does not have; of two expiries the later, and none is later than any."""
+        self.connection.execute(
+            "UPDATE items SET confidence = ? WHERE id = ? AND confidence IS NULL AND ? IS NOT NULL",
+            (confidence, row, confidence),
+        )
+        self.connection.execute(
+            "UPDATE items SET expires_at = ? WHERE id = ? AND expires_at < ifnull(?, expires_at + 1)",
+            (expires_at, row, expires_at),
+        )
+        known = json.loads(
+            self.connection.execute("SELECT metadata FROM texts WHERE item_id = ?", (row,)).fetchone()[0]
+        )
+        if metadata.keys() - known.keys():
+            self._set_metadata(row, {**metadata, **known})
+
+    def _set_metadata(self, row: int, metadata: Mapping[str, Any]) -> None:
+        self.connection.execute("UPDATE texts SET metadata = ? WHERE item_id = ?", (canonical(metadata), row))
+        self.connection.executemany(
+            "INSERT INTO item_metadata VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            ((row, key, digest(value)) for key, value in metadata.items()),
+        )
+
+    def _record(
+        self,
+        operation: Operation,
+        subject: tuple[int, str, bytes | None],
+        namespace_id: int,
+        namespace: str,
+        before: Image,
+        after: Image,
+    ) -> None:
+        row, public_id, exact = subject
+        change = Change(self.now, namespace_id, namespace, operation, row, public_id, exact or _PURGED, before, after)
+        journal.append(self.connection, change, self._who())
+
+    def _who(self) -> Actor:
+        if self._actor is None:
+            self._actor = ensure_actor(self.connection, self.caller, self.now)
+        return self._actor
+
+
+def _given(kept: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: kept[name] for name in ("metadata", "confidence", "expires_at")}

@@ -1,0 +1,158 @@
+"""The tools over an in-memory MCP connection, on a real store."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from mcp import Client
+from mcp_types import CallToolResult, Implementation
+
+from agora.config.settings import LimitSettings
+from agora.errors import Cancelled, EmbeddingMismatch, WarmingUp
+from agora.memory.notes import Notes
+from agora.model.deadline import Deadline
+from agora.ports.encoder import Vector
+from agora.protocol.context import Connection
+from agora.protocol.server import make_server
+from agora.protocol.tools.handlers import Limits, Tools
+from agora.protocol.tools.table import BY_NAME
+from agora.stores.sqlite.store import SqliteStore
+from agora.testing import FakeEncoder, ManualClock
+
+
+class Encoder(FakeEncoder):
+    """The fake encoder, which counts its texts and misbehaves when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts = 0
+        self.mood = "well"
+        self.entered = threading.Event()
+        self.gave_up = threading.Event()
+        self.release = threading.Event()
+
+    def encode(self, text: str, deadline: Deadline) -> Vector:
+        self.texts += 1
+        self.entered.set()
+        match self.mood:
+            case "slow":
+                try:
+                    while not self.release.wait(0.01):
+                        deadline.check()
+                except Cancelled:
+                    self.gave_up.set()
+                    raise
+            case "stuck":
+                assert self.release.wait(30)
+            case "broken":
+                message = "secret words of an exception"
+                raise RuntimeError(message)
+            case "cold":
+                raise WarmingUp("the model is not ready")
+            case "other":
+                raise EmbeddingMismatch("another model built this store")
+        return super().encode(text, deadline)
+
+
+class HeardLog:
+    """Keeps the names of the events and everything that came with them."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, dict[str, Any]]] = []
+
+    def debug(self, event: str, **values: Any) -> None:
+        self.heard.append(("debug", event, values))
+
+    def info(self, event: str, **values: Any) -> None:
+        self.heard.append(("info", event, values))
+
+    def warning(self, event: str, **values: Any) -> None:
+        self.heard.append(("warning", event, values))
+
+
+class Bench:
+    """One store with its tools, and as many connections to them as a test wants."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.clock = ManualClock()
+        self.encoder = Encoder()
+        self.log = HeardLog()
+        self.store = SqliteStore(home / "agora.db", self.encoder.fingerprint, self.clock, busy_timeout=0.5)
+        self.tools = self.tools_with(call_seconds=10)
+
+    def tools_with(self, *, call_seconds: float = 10) -> Tools:
+        notes = Notes(self.store, self.encoder, self.clock, self.log, model_seconds=20)
+        given = LimitSettings()
+        limits = Limits(content_bytes=given.content_bytes, query_chars=given.query_chars, call_seconds=call_seconds)
+        return Tools(notes, self.clock, limits, lambda: {"version": "test", "home": str(self.home)})
+
+    def connection(self, namespace: str | None = "acme/shop", **given: Any) -> Connection:
+        return Connection(at_ms=1_700_000_000_000, namespace=namespace, **given)
+
+    def client(
+        self,
+        namespace: str | None = "acme/shop",
+        *,
+        mode: str = "auto",
+        name: str = "tester",
+        connection: Connection | None = None,
+        tools: Tools | None = None,
+        **given: Any,
+    ) -> Client:
+        """A client with a server of its own, as each agent has."""
+        served = make_server(tools or self.tools, connection or self.connection(namespace), self.log)
+        return Client(served, mode=mode, client_info=Implementation(name=name, version="1.2"), **given)
+
+    async def ok(self, client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured result of a call that works, checked against the tool's own schema and its text copy."""
+        result = await client.call_tool(tool, arguments)
+        assert not result.is_error, result.structured_content
+        return checked(tool, result)
+
+    async def refused(self, client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The error of a call that does not work, checked for its form."""
+        result = await client.call_tool(tool, arguments)
+        assert result.is_error, result.structured_content
+        return error_of(tool, result)
+
+    def contents(self) -> dict[str, int]:
+        """Number of rows in every table, and the last change."""
+        with closing(sqlite3.connect(self.home / "agora.db")) as connection:
+            tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in sorted(tables)}  # noqa: S608 - names from the schema
+
+
+def checked(tool: str, result: CallToolResult) -> dict[str, Any]:
+    structured = result.structured_content
+    assert isinstance(structured, dict)
+    Draft202012Validator(BY_NAME[tool].output).validate(structured)
+    (block,) = result.content
+    assert block.type == "text"
+    assert json.loads(block.text) == structured
+    if tool != "agora_status":
+        assert set(structured) <= set(BY_NAME[tool].output["properties"]), "the schema tells of every field"
+    return structured
+
+
+def error_of(tool: str, result: CallToolResult) -> dict[str, Any]:
+    structured = result.structured_content
+    assert isinstance(structured, dict)
+    # Some clients hold the schema against failures too.
+    Draft202012Validator(BY_NAME[tool].output).validate(structured)
+    (block,) = result.content
+    assert block.type == "text"
+    error: dict[str, Any] = structured["error"]
+    assert error["message"] in block.text
+    assert error.get("hint", "") in block.text
+    if "param" in error:
+        assert {"code", "param", "reason", "received"} <= set(error)
+        assert error["param"] in block.text
+        assert error["reason"] in block.text
+    return error

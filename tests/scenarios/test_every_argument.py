@@ -1,0 +1,84 @@
+"""Every advertised tool takes every advertised argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.protocol.bench import Bench
+
+from agora.protocol.tools.table import TABLE
+
+pytestmark = pytest.mark.anyio
+
+SAMPLES: dict[str, dict[str, list[Any]]] = {
+    "agora_save": {
+        "content": ["a text", "x" * 100_000, "数据库 🚀 e\u0301"],
+        "title": ["A title", "t" * 300],
+        "tags": [[], ["one", "Two words"], ["t" * 64] * 32],
+        "namespace": ["shared", "acme/shop", "Größe_1", "n" * 128],
+        "kind": ["note", "a" * 32, "how-to"],
+        "metadata": [{}, {"n": 1, "deep": {"list": [1, 2.5, None, True, "é"]}, "": ""}],
+        "agent": ["somebody", "a" * 128],
+        "session": ["s-1", "s" * 256],
+        "occurred_at": ["2026-01-01", "today", "3d", "2026-01-01T10:00:00+02:00", "0001-01-02T00:00:00Z"],
+        "confidence": [0, 1, 0.5],
+        "expires_in": [1, 3600, "30d", "5200w"],
+        "key": ["port", "k" * 200],
+    },
+    "agora_query": {
+        "query": ["text", "?", "x" * 10_000],
+        "top_k": [1, 50],
+        "namespace": ["shared", "never/used"],
+        "tags": [[], ["one"]],
+        "agents": [[], ["tester", "nobody"]],
+        "kinds": [[], ["note", "bug"]],
+        "metadata": [{}, {"n": 1}, {"deep": {"list": []}}],
+        "since": ["yesterday", "2020-01-01", "100w"],
+        "until": ["now", "today", "2030-12-31T23:59:59Z"],
+        "min_score": [0, 1, 0.25],
+        "max_tokens": [100, 100_000],
+        "mode": ["hybrid", "semantic", "lexical"],
+        "explain": [True, False],
+    },
+    "agora_get": {"ids": [["KNOWN"], ["KNOWN", "KNOWN"], ["n_01J00000000000000000000000"] * 100]},
+    "agora_forget": {
+        "ids": [["KNOWN"]],
+        "tags": [["one"]],
+        "agent": ["tester"],
+        "namespace": ["shared"],
+        "before": ["today", "2000-01-01"],
+        "dry_run": [True, False],
+        "reason": ["", "r" * 500],
+    },
+    "agora_restore": {"ids": [["KNOWN"]]},
+    "agora_status": {},
+}
+NEEDED: dict[str, dict[str, Any]] = {
+    "agora_save": {"content": "a text"},
+    "agora_query": {"query": "text"},
+    "agora_forget": {"tags": ["one"]},
+}
+
+
+def with_known(value: object, known: str) -> object:
+    return [known if item == "KNOWN" else item for item in value] if isinstance(value, list) else value
+
+
+def test_there_is_a_sample_for_every_argument_there_is() -> None:
+    assert {tool.name: set(tool.input["properties"]) for tool in TABLE} == {
+        name: set(samples) for name, samples in SAMPLES.items()
+    }
+
+
+@pytest.mark.parametrize("tool", SAMPLES)
+async def test_every_argument_works_alone_and_with_all_others(bench: Bench, mode: str, tool: str) -> None:
+    async with bench.client(mode=mode) as client:
+        known = (await bench.ok(client, "agora_save", content="known", tags=["one"]))["id"]
+        await bench.ok(client, tool, **NEEDED.get(tool, {"ids": [known]} if "ids" in SAMPLES[tool] else {}))
+        for name, values in SAMPLES[tool].items():
+            for value in values:
+                await bench.ok(client, tool, **NEEDED.get(tool, {}) | {name: with_known(value, known)})
+        together = {name: with_known(values[-1], known) for name, values in SAMPLES[tool].items()}
+        if tool != "agora_restore":
+            await bench.ok(client, tool, **together)
