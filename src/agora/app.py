@@ -52,7 +52,9 @@ class Agora:
         self._loaded = loaded
         self.clock = SystemClock()
         self.log = get_logger("agora")
-        self.encoder: Encoder = OnnxEncoder(_model_folder(settings.embedding.model), threads=settings.embedding.threads, log=self.log)
+        self.encoder: Encoder = OnnxEncoder(
+            _model_folder(settings.embedding.model), threads=settings.embedding.threads, log=self.log
+        )
         self.encoder.verify()
         self.store = SqliteStore(
             settings.home / STORE_FILE,
@@ -137,6 +139,24 @@ def opened(loaded: Loaded) -> Iterator[Agora]:
         yield agora
     finally:
         agora.close()
+
+
+def cache_of(loaded: Loaded, *, clear: bool) -> dict[str, Any]:
+    """What `cache.db` holds, after deleting all of it if `clear`: `off` says why there is none."""
+    settings, path = loaded.settings.cache, loaded.settings.home / CACHE_FILE
+    found: dict[str, Any] = {"path": str(path), "off": None, "answers": 0, "embeddings": 0, "bytes": 0}
+    if not settings.enabled or not settings.disk_entries:
+        return found | {"off": "by setting"}
+    if not path.exists():
+        return found | ({"deleted": 0} if clear else {})
+    disk = Disk(path, get_logger("agora.cache"), entries=settings.disk_entries)
+    try:
+        if clear:
+            found["deleted"] = disk.clear()
+        found |= {"answers": disk.count("result"), "embeddings": disk.count("embedding"), "off": disk.off}
+    finally:
+        disk.close()
+    return found | {"bytes": path.stat().st_size}
 
 
 def diagnose(loaded: Loaded) -> list[dict[str, Any]]:

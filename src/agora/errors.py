@@ -6,7 +6,7 @@
       Conflict
       AccessDenied            NamespaceDenied
       StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt
-      EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, WarmingUp
+      EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, EncoderUnavailable, WarmingUp
       ConfigError             UnknownKey, MissingExtra
       ListenError
       DeadlineExceeded, Cancelled
@@ -155,6 +155,13 @@ class EmbeddingMismatch(EmbeddingError):
     """The store was built with another embedding profile; mixed vectors would give silent bad results."""
 
     code = "embedding_mismatch"
+
+
+class EncoderUnavailable(EmbeddingError):
+    """The server that makes the vectors did not answer, or asks to wait; nothing was written."""
+
+    code = "encoder_unavailable"
+    retryable = True
 
 
 class WarmingUp(EmbeddingError):

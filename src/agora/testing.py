@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -69,6 +69,14 @@ class FakeEncoder:
             total += np.random.default_rng(seed).standard_normal(self._dimension)
         vector: Vector = (total / np.linalg.norm(total)).astype(np.float32)
         return vector
+
+    def encode_all(self, texts: Sequence[str], deadline: Deadline) -> list[Vector]:
+        """One after the other."""
+        return [self.encode(text, deadline) for text in texts]
+
+    def encode_question(self, text: str, deadline: Deadline) -> Vector:
+        """As any text."""
+        return self.encode(text, deadline)
 
     def details(self) -> dict[str, Any]:
         """As `Encoder.details`."""

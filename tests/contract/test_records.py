@@ -309,9 +309,7 @@ def test_a_closed_store_says_so(opener: Opener, tmp_path: Path, clock: ManualClo
         pass
 
 
-def test_a_call_that_is_over_raises_an_error_of_agora_and_writes_nothing(
-    records: Records, clock: ManualClock
-) -> None:
+def test_a_call_that_is_over_raises_an_error_of_agora_and_writes_nothing(records: Records, clock: ManualClock) -> None:
     over = Deadline(0)
     with pytest.raises(AgoraError):
         records.save(Draft("x", "p"), caller(), embedded("x"), clock.now(), over)

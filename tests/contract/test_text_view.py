@@ -66,10 +66,16 @@ class Library:
             self.tagged.add(row)
         return row
 
-    def by_hand(self, groups: Sequence[Group], namespaces: Sequence[str]) -> dict[int, tuple[float, float, int, tuple[str, ...]]]:
+    def by_hand(
+        self, groups: Sequence[Group], namespaces: Sequence[str]
+    ) -> dict[int, tuple[float, float, int, tuple[str, ...]]]:
         """Coverage, BM25, passage and words of every row that matches."""
         inside = {row: rest for row, (name, *rest) in self.rows.items() if name in namespaces}
-        passages = [(counts, length) for found, lengths in inside.values() for counts, length in zip(found, lengths, strict=True)]  # type: ignore[arg-type]
+        passages = [
+            (counts, length)
+            for found, lengths in inside.values()
+            for counts, length in zip(found, lengths, strict=True)
+        ]  # type: ignore[arg-type]
         total = len(passages)
         mean = max(1.0, sum(length for _, length in passages) / total) if total else 1.0
 
@@ -80,7 +86,12 @@ class Library:
             share = FUNCTION_WORD if group.common else 1.0
             return share * math.log(1 + (max(total, seen) - seen + 0.5) / (seen + 0.5))
 
-        worths = [{term: idf(group, frequency(term)) for term in group.alternatives if frequency(term)} for group in groups]
+        worths: list[dict[str, float]] = []
+        for group in groups:
+            worths.append({})
+            for term in group.alternatives:
+                if frequency(term):
+                    worths[-1][term] = min([idf(group, frequency(term)), *worths[-1].values()])
         every = [max(worth.values()) if worth else idf(group, 0) for group, worth in zip(groups, worths, strict=True)]
         mass = sum(every) or 1.0
         telling = [bool(worth) and not group.common for group, worth in zip(groups, worths, strict=True)]
@@ -180,6 +191,17 @@ def test_a_word_that_stands_twice_in_a_row_counts_twice(shelf: Library) -> None:
     assert found.rows.tolist() == [twice, once]
 
 
+def test_a_word_that_is_all_there_is_covered_whole_however_rare_its_other_forms_are(shelf: Library) -> None:
+    for number in range(8):
+        shelf.add(f"the queue number {number}")
+    # The French stem of the word, written out.
+    shelf.add("queu")
+    with shelf.store.read(soon()) as reading:
+        found = reading.text.matching(analyse_query("queue"), reading.among(Filter(("p",))), 20)
+    assert found.coverage.tolist() == [1.0] * 9
+    check(shelf, "queue number")
+
+
 def test_function_words_find_nothing_by_themselves_unless_nothing_else_is_asked(shelf: Library) -> None:
     both = shelf.add("the queue is full")
     shelf.add("the deploy is done")
@@ -251,6 +273,21 @@ def test_one_long_note_does_not_take_the_places_of_others(shelf: Library) -> Non
         found = reading.text.matching(groups, reading.among(Filter(("p",))), 20)
     assert len(found.rows) == 11
     assert others < set(found.rows.tolist())
+
+
+def test_of_a_long_note_the_most_promising_passages_are_scored(shelf: Library) -> None:
+    """More passages than are scored: those with the rarest words are not left out."""
+    row = shelf.add("the queue is full and so it goes. " * 300 + "zebra queue")
+    for number in range(5):
+        shelf.add(f"queue {number}")
+    groups = analyse_query("zebra queue")
+    with shelf.store.read(soon()) as reading:
+        where = reading.among(Filter(("p",)))
+        found = reading.text.matching(groups, where, 20)
+        place = found.rows.tolist().index(row)
+        assert found.coverage[place] == 1.0
+        again = reading.text.matches(groups, where, np.array([row]))
+        assert (again.coverage[0], again.passages[0]) == (1.0, found.passages[place])
 
 
 def test_the_passage_that_matches_best_is_named(shelf: Library) -> None:

@@ -56,14 +56,21 @@ class Shelf:
     rows: dict[int, Item] = field(default_factory=dict)
 
     def add(
-        self, vectors: Sequence[NDArray[np.float64]], namespace: str = "p", *, tag: str = "t", lives: float | None = None
+        self,
+        vectors: Sequence[NDArray[np.float64]],
+        namespace: str = "p",
+        *,
+        tag: str = "t",
+        lives: float | None = None,
     ) -> Item:
         """Save a note with these passages."""
         units: Matrix = np.array([vector / np.linalg.norm(vector) for vector in vectors]).astype(np.float32)
         spans = tuple(Span(number, number + 1) for number in range(len(units)))
         ends = None if lives is None else self.clock.now() + timedelta(seconds=lives)
         draft = Draft(f"note {len(self.items)}", namespace, tags=(tag,), expires_at=ends)
-        saved = self.store.save(draft, self.caller(namespace), Embedded(PROFILE, spans, tuple(units)), self.clock.now(), soon())
+        saved = self.store.save(
+            draft, self.caller(namespace), Embedded(PROFILE, spans, tuple(units)), self.clock.now(), soon()
+        )
         item = Item(saved.id, namespace, units, tag, float("inf") if lives is None else self.now + lives)
         self.items[saved.id] = item
         with self.store.read(soon()) as reading:
@@ -263,7 +270,9 @@ def test_any_run_of_changes_leaves_the_same_as_a_search_by_hand(shelf: Shelf, se
                         reading.vectors.nearest(asked, among(reading, namespaces, tag), limit),
                         shelf.by_hand(asked, limit, namespaces, tag),
                     )
-                    assert reading.vectors.size() == sum(len(item.vectors) for item in shelf.items.values() if item.live)
+                    assert reading.vectors.size() == sum(
+                        len(item.vectors) for item in shelf.items.values() if item.live
+                    )
     second.close()
 
 

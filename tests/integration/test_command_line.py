@@ -214,6 +214,17 @@ def test_a_note_cannot_drive_the_terminal(run_agora: RunAgora) -> None:
     assert whole["agent"] == "e\x07f\ng"
 
 
+def test_a_reader_that_goes_away_before_the_first_line_is_no_drama(home: Path, project: Path) -> None:
+    with subprocess.Popen(
+        [*AGORA, "config"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=project, env=environment(home)
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 1
+
+
 def test_a_reader_that_goes_away_is_no_drama(home: Path, project: Path, run_agora: RunAgora) -> None:
     # Written by another model, which is quick; reading by id needs none.
     encoder, clock = FakeEncoder(), ManualClock()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from mcp import Client
 from mcp_types import INTERNAL_ERROR, ErrorData, ListRootsResult
@@ -20,10 +20,12 @@ pytestmark = pytest.mark.anyio
 
 
 def project(folder: Path, remote: str) -> Path:
-    """A git folder with a remote."""
-    folder.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", remote], check=True)
+    """A git folder with a remote, made without git."""
+    (folder / ".git" / "objects").mkdir(parents=True)
+    (folder / ".git" / "refs").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    config = f'[core]\n\trepositoryformatversion = 0\n[remote "origin"]\n\turl = {remote}\n'
+    (folder / ".git" / "config").write_text(config, encoding="utf-8")
     return folder
 
 
@@ -152,7 +154,10 @@ class Rooted:
 class SlowToFind(Connection):
     """On a file system that takes its time."""
 
+    entered = threading.Event()
+
     def root(self, folder: Path) -> None:
+        self.entered.set()
         threading.Event().wait(0.3)
         super().root(folder)
 
@@ -189,8 +194,10 @@ async def test_calls_at_the_same_time_all_wait_for_the_roots(bench: Bench, tmp_p
             names.add((await bench.ok(client, "agora_save", content=f"note {n}"))["namespace"])
 
         async with anyio.create_task_group() as tasks:
-            for n in range(6):
+            for n in range(5):
                 tasks.start_soon(save, n)
+            assert await anyio.to_thread.run_sync(connection.entered.wait, 5)
+            tasks.start_soon(save, 5)
     assert names == {"acme/shop"}
     assert rooted.asked == 1
 

@@ -98,6 +98,8 @@ class Disk:
             return 0
         self.flush()
         connection = self._connection()
+        # A process that holds a read open makes the file wait a moment, not the caller fail.
+        connection.execute("PRAGMA busy_timeout = 5000")
         found = int(connection.execute("DELETE FROM entries").rowcount)
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,13 +65,26 @@ class CachedEncoder:
 
     def encode(self, text: str, deadline: Deadline) -> Vector:
         """The vector of `text`, from memory, from disk, or from the encoder inside."""
+        return self._remembered(b"", text, self._inner.encode, deadline)
+
+    def encode_all(self, texts: Sequence[str], deadline: Deadline) -> list[Vector]:
+        """As the encoder inside: passages of a note do not come again."""
+        return self._inner.encode_all(texts, deadline)
+
+    def encode_question(self, text: str, deadline: Deadline) -> Vector:
+        """As `encode`, for a question."""
+        return self._remembered(b"?", text, self._inner.encode_question, deadline)
+
+    def _remembered(
+        self, role: bytes, text: str, encode: Callable[[str, Deadline], Vector], deadline: Deadline
+    ) -> Vector:
         if len(text) > _LONGEST:
-            return self._inner.encode(text, deadline)
+            return encode(text, deadline)
         deadline.check()
-        key = hashlib.sha256(self._salt + text.encode("utf-8", "surrogatepass")).digest()
+        key = hashlib.sha256(role + self._salt + text.encode("utf-8", "surrogatepass")).digest()
         found = self._known(key)
         if found is None:
-            found = self._inner.encode(text, deadline)
+            found = encode(text, deadline)
             if self._disk is not None:
                 now = int(self._clock.now().timestamp() * 1e6)
                 self._disk.put(_KIND, key, found.astype("<f4").tobytes(), now, now + self._life)

@@ -8,6 +8,7 @@ import typer
 
 from agora import __version__
 from agora.cli import output
+from agora.cli.cache import cache
 from agora.cli.configuration import config
 from agora.cli.demo import demo
 from agora.cli.doctor import doctor
@@ -24,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _command in (save, query, get, forget, restore, status, demo, serve, token, config, doctor):
+for _command in (save, query, get, forget, restore, status, demo, serve, token, cache, config, doctor):
     app.command(_command.__name__)(_command)
 
 
@@ -68,3 +69,4 @@ def _flush() -> None:
     except BrokenPipeError:
         # The reader is gone, as `head` goes; the interpreter would complain when it flushes once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -36,7 +36,7 @@ def serve(
         if no_auth:
             raise ConfigError("--no-auth goes with --http", hint="Over standard input and output there is no token.")
         # Before anything else is imported: what prints on import must not reach the protocol's stream.
-        from agora.transport.stdio import claim_stdio  # noqa: PLC0415
+        from agora.transport.stdio import claim_stdio  # noqa: PLC0415 - not at the top, as said
 
         claim_stdio()
         # The imports make a hundred thousand objects that stay: collecting among them costs an eighth of the start.

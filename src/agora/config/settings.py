@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, field_validator
 
 from agora.config.project import canonical_namespace
 from agora.errors import InvalidNamespace
@@ -31,6 +31,8 @@ def _listed(value: object) -> object:
 
 
 Host = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?$")]
+Language = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^[a-z]{2,3}$")]
+Verbatim = Annotated[str, StringConstraints(strip_whitespace=False)]
 Website = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/\s*]+$")]
 
 
@@ -59,11 +61,43 @@ class EmbeddingSettings(Section):
     model: str = Field(
         default="all-MiniLM-L6-v2-int8",
         min_length=1,
-        description="Name of a model in the package, or the path of a folder that holds one.",
+        description="Name of a model in the package, path of a folder or file that holds one, or `openai:` and the name"
+        " of a model that the server at `embedding.url` has.",
     )
     threads: Whole = Field(default=1, ge=1, le=256, description="Processor threads for one text.")
     deadline: Seconds = Field(
         default=20.0, le=600, description="Seconds a call waits for the model before it gives up."
+    )
+    url: str | None = Field(
+        default=None, min_length=1, description="Where an `openai:` model is, as in `http://localhost:11434/v1`."
+    )
+    key: SecretStr | None = Field(default=None, description="Key that the server of an `openai:` model asks for.")
+    dimension: Whole | None = Field(
+        default=None, ge=1, le=65_536, description="Length of its vectors; by default the model or the server is asked."
+    )
+    timeout: Seconds = Field(default=10.0, le=600, description="Seconds that one request to the server may take.")
+    retries: Whole = Field(
+        default=3, ge=0, le=20, description="Times that a request is repeated when the server is busy or out of reach."
+    )
+    batch: Whole = Field(default=32, ge=1, le=2_048, description="Passages in one request to the server.")
+    query_prefix: Verbatim | None = Field(
+        default=None, max_length=1_000, description="What the model wants before a question, blanks included."
+    )
+    document_prefix: Verbatim | None = Field(
+        default=None, max_length=1_000, description="What the model wants before a text that is to be found."
+    )
+    languages: Annotated[tuple[Language, ...], BeforeValidator(_listed)] = Field(
+        default=(), description="Languages that the model reads, as in `en, it`; none for what the model says, or any."
+    )
+    max_tokens: Whole | None = Field(
+        default=None,
+        ge=16,
+        le=1_000_000,
+        description="Tokens that the model reads at once; by default its own, or 256.",
+    )
+    pooling: Annotated[Literal["mean", "cls"] | None, BeforeValidator(_lower)] = Field(
+        default=None,
+        description="How a folder's graph makes one vector of many, if its files do not say: `mean`, `cls`.",
     )
 
 

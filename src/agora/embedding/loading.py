@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agora.embedding.gate import Gate
+from agora.embedding.graph import Graph
 from agora.embedding.manifest import Manifest
 from agora.errors import EmbeddingError
 from agora.ports.encoder import Vector
@@ -30,6 +31,15 @@ class Loaded:
     gate: Gate
     max_tokens: int
     seconds: float
+    graph: Graph | None = None
+    before: int = 1
+    after: int = 1
+    """Special tokens that the tokenizer puts around a text."""
+
+    @property
+    def room(self) -> int:
+        """Word pieces of a text at most: what the special tokens leave."""
+        return self.max_tokens - self.before - self.after
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Where each word piece of `text` stands, in code points, without special tokens."""
@@ -37,28 +47,33 @@ class Loaded:
             return self.tokenizer.encode(readable(text), add_special_tokens=False).offsets
 
     def ids(self, text: str) -> list[int]:
-        """The token ids of `text`, cut to `max_tokens`, the two special tokens included.
+        """The token ids of `text`, cut to `max_tokens`, the special tokens included.
 
         The time depends on what is kept, not on the length of the text.
         """
-        room, reach = self.max_tokens - 2, _FIRST_READ
+        reach = _FIRST_READ
         while True:
             with self.gate:
                 found = self.tokenizer.encode(readable(text[:reach]))
             if reach >= len(text):
                 break
             # The last word may go on behind the cut; all before it is as in the whole text.
-            words = found.word_ids[1:-1]
-            if words and sum(word != words[-1] for word in words) >= room:
+            words = found.word_ids[self.before : len(found.ids) - self.after]
+            if words and sum(word != words[-1] for word in words) >= self.room:
                 break
             reach *= 4
         ids = found.ids
-        return ids if len(ids) <= self.max_tokens else [*ids[: room + 1], ids[-1]]
+        kept = self.before + self.room
+        return ids if len(ids) <= self.max_tokens else ids[:kept] + ids[len(ids) - self.after :]
 
     def vector(self, ids: list[int]) -> Vector:
         """The vector of token ids: float32, L2-normalised, read-only."""
+        vector: Vector
         with self.gate:
-            vector: Vector = self.session.run(None, {"input_ids": np.array(ids, np.int64)})[0]
+            if self.graph is None:
+                vector = self.session.run(None, {"input_ids": np.array(ids, np.int64)})[0]
+            else:
+                vector = self.graph.run(self.session, ids)
         vector.setflags(write=False)
         return vector
 
@@ -90,7 +105,8 @@ def _load(manifest: Manifest, threads: int, gate: Gate) -> Loaded:
     session = onnxruntime.InferenceSession(
         manifest.read(manifest.model), _options(onnxruntime, threads), providers=["CPUExecutionProvider"]
     )
-    loaded = Loaded(session, tokenizer, gate, manifest.fingerprint.max_tokens, 0.0)
+    around = _special(tokenizer) if manifest.graph else (1, 1)
+    loaded = Loaded(session, tokenizer, gate, manifest.fingerprint.max_tokens, 0.0, manifest.graph, *around)
     _try(loaded, manifest)
     return replace(loaded, seconds=time.perf_counter() - began)
 
@@ -113,14 +129,33 @@ def _options(onnxruntime: Any, threads: int) -> Any:  # noqa: ANN401 - onnxrunti
 
 def _try(loaded: Loaded, manifest: Manifest) -> None:
     """Encode one text, so that "ready" is a fact."""
-    vector = loaded.vector(loaded.ids("ready"))
+    ids = loaded.ids("ready")
+    if manifest.graph:
+        # The highest id, and as many as there may be: a tokenizer of another model, or a limit that is too high,
+        # would fail later and only for some texts.
+        highest = max(loaded.tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
+        ids = [*(ids * loaded.max_tokens)[: loaded.max_tokens - 1], highest]
+    vector = loaded.vector(ids)
     wanted = (manifest.fingerprint.dimension,)
     if vector.shape != wanted or vector.dtype != np.float32 or not 0.999 < float(vector @ vector) < 1.001:
+        source, hint = ("manifest promises", "Build the model again with scripts/build_model.py.")
+        if manifest.graph:
+            source, hint = ("files promise", f"Set embedding.dimension to {vector.shape[-1]}.")
         raise EmbeddingError(
             f"the model in {manifest.folder} gives {vector.dtype} of shape {vector.shape}, "
-            f"its manifest promises unit vectors of float32 and shape {wanted}",
-            hint="Build the model again with scripts/build_model.py.",
+            f"its {source} unit vectors of float32 and shape {wanted}",
+            hint=hint,
         )
+
+
+def _special(tokenizer: Tokenizer) -> tuple[int, int]:
+    """How many special tokens stand before and after a text."""
+    mask = tokenizer.encode("a").special_tokens_mask
+    if 0 not in mask:
+        raise EmbeddingError(
+            "the tokenizer makes no token of the letter a", hint="Copy the model's own tokenizer.json."
+        )
+    return mask.index(0), mask[::-1].index(0)
 
 
 def readable(text: str) -> str:

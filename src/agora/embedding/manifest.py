@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from agora.embedding.graph import Graph
 from agora.errors import EmbeddingError, ModelMissing, ModelTampered
 from agora.model.profile import Fingerprint
 
@@ -17,7 +18,7 @@ MANIFEST = "manifest.json"
 
 REINSTALL = (
     "Install Agora again: `python -m pip install --force-reinstall agora-memory`. "
-    "If the folder is your own, build the model again with scripts/build_model.py."
+    "If the folder is your own, put the file back, build the model again, or start Agora again if the change was meant."
 )
 
 
@@ -40,6 +41,11 @@ class Manifest:
     fingerprint: Fingerprint
     languages: tuple[str, ...]
     """That the model was trained on; empty for any."""
+    graph: Graph | None = None
+    """How to run a graph that is not our own; ours takes token ids and gives the vector."""
+    question_prefix: str = ""
+    document_prefix: str = ""
+    """What stands before a question and before a text that is to be found."""
 
     def files(self) -> tuple[ModelFile, ModelFile]:
         """Model, then tokenizer: the order of the fingerprint."""
@@ -128,7 +134,8 @@ def _parse(folder: Path, found: Mapping[str, Any]) -> Manifest:
         max_tokens=int(found["max_tokens"]),
     )
     languages = tuple(str(language) for language in found.get("languages", ()))
-    return Manifest(folder, model, tokenizer, fingerprint, languages)
+    prefix = fingerprint.prefix
+    return Manifest(folder, model, tokenizer, fingerprint, languages, None, prefix, prefix)
 
 
 def _compare(path: Path, file: ModelFile, digest: str) -> None:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agora.embedding.folder import Given, read_model
 from agora.embedding.gate import Gate
 from agora.embedding.loading import Loaded, load, readable
 from agora.embedding.manifest import packaged_model, read_manifest
@@ -17,6 +19,12 @@ from agora.ports.log import Log
 
 __all__ = ["OnnxEncoder", "packaged_model"]
 
+_OURS = (
+    "The files are as they were built, so look at the installed onnxruntime and tokenizers: "
+    "`python -m pip install --force-reinstall onnxruntime tokenizers`."
+)
+_OWN = "Graph and tokenizer.json must be of one model, and embedding.max_tokens not above what it reads at once."
+
 _SLICE = 0.05
 """Seconds between two looks at the deadline of a call that waits: a cancelled call is gone after that."""
 
@@ -28,14 +36,14 @@ class OnnxEncoder:
     """Vectors from a model folder, computed by onnxruntime on the CPU; implements `agora.ports.encoder.Encoder`.
 
     Making one reads the manifest and nothing else: it costs a millisecond and imports neither onnxruntime
-    nor tokenizers. `threads` is what onnxruntime may use for one text. Calls from several threads run side
-    by side.
+    nor tokenizers. With `given`, what the settings say about the model, the folder may lack a manifest; then its
+    files are hashed. `threads` is what onnxruntime may use for one text. Calls from several threads run side by side.
 
-    Raises: ModelMissing, ModelTampered, when it is made, about the manifest.
+    Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError, when it is made, about the files and settings.
     """
 
-    def __init__(self, folder: Path, *, threads: int = 1, log: Log | None = None) -> None:
-        self._manifest = read_manifest(folder)
+    def __init__(self, folder: Path, *, threads: int = 1, log: Log | None = None, given: Given | None = None) -> None:
+        self._manifest = read_manifest(folder) if given is None else read_model(folder, given)
         self._threads = threads
         self._log = log
         self._gate = Gate()
@@ -85,8 +93,8 @@ class OnnxEncoder:
         Raises: WarmingUp, EmbeddingError, DeadlineExceeded, Cancelled.
         """
         model = self._ready(deadline)
-        room = model.max_tokens - 2 - len(model.offsets(self.fingerprint.prefix))
-        return split(readable(text), model.offsets, room, deadline)
+        room = model.room - len(model.offsets(self._manifest.document_prefix))
+        return split(readable(text), model.offsets, max(1, room), deadline)
 
     def encode(self, text: str, deadline: Deadline) -> Vector:
         """The vector of the first 254 word pieces of `text`: float32, shape (384,), unit length, read-only.
@@ -96,8 +104,25 @@ class OnnxEncoder:
 
         Raises: WarmingUp, EmbeddingError, DeadlineExceeded, Cancelled.
         """
+        return self._encode(self._manifest.document_prefix + text, deadline)
+
+    def encode_all(self, texts: Sequence[str], deadline: Deadline) -> list[Vector]:
+        """One after the other: an int8 vector depends on its batch mates (ADR 2).
+
+        Raises: WarmingUp, EmbeddingError, DeadlineExceeded, Cancelled.
+        """
+        return [self.encode(text, deadline) for text in texts]
+
+    def encode_question(self, text: str, deadline: Deadline) -> Vector:
+        """As `encode`, with the prefix of questions.
+
+        Raises: WarmingUp, EmbeddingError, DeadlineExceeded, Cancelled.
+        """
+        return self._encode(self._manifest.question_prefix + text, deadline)
+
+    def _encode(self, text: str, deadline: Deadline) -> Vector:
         model = self._ready(deadline)
-        ids = model.ids(self.fingerprint.prefix + text)
+        ids = model.ids(text)
         deadline.check()
         return model.vector(ids)
 
@@ -110,6 +135,8 @@ class OnnxEncoder:
             "dimension": self.fingerprint.dimension,
             "load_seconds": None if self._model is None else round(self._model.seconds, 3),
         }
+        if self._manifest.graph is not None:
+            found |= {"pooling": self.fingerprint.pooling, "folder": str(self._manifest.folder)}
         if self._error is not None:
             found["error"] = self._error.message
         return found
@@ -144,8 +171,7 @@ class OnnxEncoder:
         except Exception as error:  # noqa: BLE001 - outermost frame of the thread; every waiter gets the cause
             failure = EmbeddingError(
                 f"the model {self.fingerprint.name} could not be loaded: {type(error).__name__}: {error}",
-                hint="The files are as they were built, so look at the installed onnxruntime and tokenizers: "
-                "`python -m pip install --force-reinstall onnxruntime tokenizers`.",
+                hint=_OWN if self._manifest.graph else _OURS,
             )
             failure.__cause__ = error
             self._fail(failure)

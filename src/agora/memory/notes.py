@@ -7,12 +7,12 @@ from typing import Any
 from agora.errors import AgoraError, NoteNotFound
 from agora.memory.access import require
 from agora.memory.keys import key_of
+from agora.memory.passages import embed
 from agora.memory.ranking import VERSION, weights_for
 from agora.memory.search import search
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Related, Saved
-from agora.model.profile import Span
 from agora.model.query import Answer, Filter, Query
 from agora.model.selection import Forgotten, Restored, Selection
 from agora.ports.clock import Clock
@@ -113,7 +113,9 @@ class Notes:
                 # What the key names has not changed, so the answer is the one that this snapshot gives too.
                 return replace(known[0], sequence=sequence, cached=known[1])
         # The model may take a while: no snapshot is held open meanwhile.
-        vector = None if query.mode == "lexical" else self._questions.encode(query.text, self._for_model(deadline))
+        vector = None
+        if query.mode != "lexical":
+            vector = self._questions.encode_question(query.text, self._for_model(deadline))
         groups = () if query.mode == "semantic" else analyse_query(query.text)
         reads = not self._encoder.languages or language_of(query.text) in self._encoder.languages
         weights = weights_for(query.mode, reads=reads)
@@ -192,16 +194,7 @@ class Notes:
         }
 
     def _embed(self, draft: Draft, deadline: Deadline) -> Embedded:
-        """Passages over title and content together; their spans are given over the content alone."""
-        head = f"{draft.title}\n" if draft.title else ""
-        text = head + draft.content
-        limit = self._for_model(deadline)
-        spans, vectors = [], []
-        for span in self._encoder.split(text, limit):
-            limit.check()
-            vectors.append(self._encoder.encode(text[span.start : span.stop], limit))
-            spans.append(Span(max(0, span.start - len(head)), max(0, span.stop - len(head))))
-        return Embedded(self._encoder.fingerprint, tuple(spans), tuple(vectors))
+        return embed(self._encoder, draft.title, draft.content, self._for_model(deadline))
 
     def _for_model(self, deadline: Deadline) -> Deadline:
         # The model has its own, shorter deadline; a cancelled call must still stop it.

@@ -13,9 +13,7 @@ def embed(encoder: Encoder, title: str | None, content: str, deadline: Deadline)
     """
     head = f"{title}\n" if title else ""
     text = head + content
-    spans, vectors = [], []
-    for span in encoder.split(text, deadline):
-        deadline.check()
-        vectors.append(encoder.encode(text[span.start : span.stop], deadline))
-        spans.append(Span(max(0, span.start - len(head)), max(0, span.stop - len(head))))
+    found = encoder.split(text, deadline)
+    vectors = encoder.encode_all([text[span.start : span.stop] for span in found], deadline)
+    spans = (Span(max(0, span.start - len(head)), max(0, span.stop - len(head))) for span in found)
     return Embedded(encoder.fingerprint, tuple(spans), tuple(vectors))

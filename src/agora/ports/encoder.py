@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -18,12 +19,15 @@ class Encoder(Protocol):
     """Turns texts into unit vectors whose dot product is their likeness.
 
     Thread-safe. The model is loaded at the first need or by `warm_up`; a call that needs it waits.
-    Texts are encoded one at a time: an int8 vector would otherwise depend on its batch mates.
+    A vector depends on its text alone, never on its batch mates.
     """
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What fixes the vector space; known without loading the model."""
+        """What fixes the vector space; known without loading the model.
+
+        Raises: EncoderUnavailable if a server makes the vectors and nobody has said yet how long they are.
+        """
         ...
 
     @property
@@ -33,7 +37,10 @@ class Encoder(Protocol):
 
     @property
     def state(self) -> EncoderState:
-        """`cold`, `loading`, `ready`, or `failed` (then every `encode` raises the cause)."""
+        """`cold`, `loading`, `ready`, or `failed`.
+
+        A model that failed to load has failed for good; a server is asked again by the next call.
+        """
         ...
 
     def verify(self) -> None:
@@ -55,9 +62,23 @@ class Encoder(Protocol):
         ...
 
     def encode(self, text: str, deadline: Deadline) -> Vector:
-        """The vector of `text`, which is cut at what the model reads at once.
+        """The vector of `text` as something to be found; it is cut at what the model reads at once.
 
         Raises: WarmingUp if the model is not ready before the deadline, EmbeddingError if it cannot load.
+        """
+        ...
+
+    def encode_all(self, texts: Sequence[str], deadline: Deadline) -> list[Vector]:
+        """What `encode` gives for each of `texts`, in order: a server gets many in one request.
+
+        Raises: as `encode`; then there is no vector at all.
+        """
+        ...
+
+    def encode_question(self, text: str, deadline: Deadline) -> Vector:
+        """The vector of `text` as a question: some models want another prefix for it than for what is found.
+
+        Raises: as `encode`.
         """
         ...
 

@@ -50,6 +50,8 @@ def make_server(tools: Tools, client: Connection | FindPeer, log: Log) -> Server
         title="Agora",
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+        # Over HTTP the SDK looks for headers that a schema asks for; without this it lists all tools at every call.
+        get_tool_input_schema=lambda name: BY_NAME[name].input if name in BY_NAME else None,
         on_list_tools=_list_tools,
         on_call_tool=calls.call,
     )

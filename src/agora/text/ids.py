@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
@@ -28,14 +29,25 @@ def new_id(prefix: str, at_ms: int, random: Callable[[int], bytes] = os.urandom)
     """
     if not 0 <= at_ms <= _LATEST_MS:
         raise InvalidInput("at_ms", "is outside the range of a ULID", at_ms, hint="Check the clock.")
-    number = at_ms << _RANDOM_BITS | _SEQUENCE.next(at_ms, random)
-    return f"{prefix}_{''.join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))}"
+    return _written(prefix, at_ms << _RANDOM_BITS | _SEQUENCE.next(at_ms, random))
+
+
+def id_of(prefix: str, text: str) -> str:
+    """The id that is always the same for `text`: its time is 1970, its last 80 bits are of the SHA-256.
+
+    For what must be known again when it comes a second time.
+    """
+    return _written(prefix, int.from_bytes(hashlib.sha256(text.encode()).digest()[:10], "big"))
 
 
 def is_id(text: str, prefix: str) -> bool:
     """Whether `text` has exactly the form of an id that `new_id` makes with that prefix."""
     head, _, ulid = text.rpartition("_")
     return head == prefix and _ULID.fullmatch(ulid) is not None
+
+
+def _written(prefix: str, number: int) -> str:
+    return f"{prefix}_{''.join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))}"
 
 
 class _Sequence:

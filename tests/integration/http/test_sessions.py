@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import pytest
@@ -16,7 +18,7 @@ from mcp.client.context import ClientRequestContext
 from mcp_types import ListRootsResult, Root
 from pydantic import FileUrl
 from tests.integration.clients import PATIENCE, Era, HttpServer, SdkClient
-from tests.integration.http.wire import call, call_modern, handshake, message, modern, open_session, post, rpc
+from tests.integration.http.wire import ACCEPT, call, call_modern, handshake, message, modern, open_session, post, rpc
 
 MANY = 50
 OTHER_SECRET = "other-" + "0123456789abcdef" * 3
@@ -61,6 +63,25 @@ def test_a_declared_root_names_the_project_of_its_session_alone(server: HttpServ
         assert plain.call("agora_query", query="anything", mode="lexical")["namespace"] == "default"
 
 
+def test_roots_are_asked_for_on_the_stream_of_the_call_that_needs_them(http: httpx2.Client, tmp_path: Path) -> None:
+    opening = handshake()
+    opening["params"]["capabilities"] = {"roots": {}}
+    # This client opens no stream for messages of the server.
+    session = {"Mcp-Session-Id": post(http, opening).headers["mcp-session-id"]}
+    post(http, {"jsonrpc": "2.0", "method": "notifications/initialized"}, session)
+    asking = rpc("tools/call", 2, name="agora_query", arguments={"query": "anything", "mode": "lexical"})
+    found: list[dict[str, Any]] = []
+    with http.stream("POST", "/mcp", json=asking, headers=ACCEPT | session) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: {"):
+                found.append(json.loads(line.removeprefix("data: ")))
+                if found[-1].get("method") == "roots/list":
+                    roots = {"roots": [{"uri": (tmp_path / "Boat House").as_uri()}]}
+                    post(http, {"jsonrpc": "2.0", "id": found[-1]["id"], "result": roots}, session)
+    assert len(found) == 2
+    assert found[1]["result"]["structuredContent"]["namespace"].startswith("boat-house")
+
+
 def test_a_namespace_that_one_session_named_stays_hidden_from_another(http: httpx2.Client) -> None:
     ours, theirs = open_session(http, "ann"), open_session(http, "bob")
     saved = call(http, ours, "agora_save", content="The codename is Heron.", namespace="acme/secret")
@@ -73,8 +94,14 @@ def test_a_namespace_that_one_session_named_stays_hidden_from_another(http: http
     assert call(http, theirs, "agora_get", ids=[saved["id"]])["notes"]
 
 
+class TwoTokens(NamedTuple):
+    first: httpx2.Client
+    second: httpx2.Client
+    home: Path
+
+
 @pytest.fixture(scope="module")
-def two_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
+def two_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTokens]:
     """Clients of one server that show different tokens; the second has a namespace of its own."""
     home, secret = tmp_path_factory.mktemp("two"), "first-" + "fedcba9876543210" * 3
     tokens = f"# for tests\n{secret}\n\n{OTHER_SECRET} name=web namespace=Acme/Web origin=web\n"
@@ -88,13 +115,13 @@ def two_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx
             )
             for shown in (secret, OTHER_SECRET)
         )
-        yield first, second
+        yield TwoTokens(first, second, home)
 
 
 def test_stateless_requests_share_what_they_named_with_their_own_token_alone(
-    two_tokens: tuple[httpx2.Client, httpx2.Client],
+    two_tokens: TwoTokens,
 ) -> None:
-    first, second = two_tokens
+    first, second, _ = two_tokens
     saved = call_modern(first, "agora_save", content="The codename is Heron.", namespace="acme/secret")
     assert call_modern(first, "agora_get", ids=[saved["id"]])["notes"]
     assert call_modern(second, "agora_get", ids=[saved["id"]])["unknown"] == [saved["id"]]
@@ -102,9 +129,9 @@ def test_stateless_requests_share_what_they_named_with_their_own_token_alone(
 
 
 def test_a_token_may_name_the_namespace_and_the_origin_of_its_calls(
-    two_tokens: tuple[httpx2.Client, httpx2.Client],
+    two_tokens: TwoTokens,
 ) -> None:
-    first, second = two_tokens
+    first, second, _ = two_tokens
     assert call_modern(first, "agora_status")["namespace"] == "acme/all"
     for saved in (
         call_modern(second, "agora_save", content="Told by a page."),
@@ -113,10 +140,12 @@ def test_a_token_may_name_the_namespace_and_the_origin_of_its_calls(
         assert (saved["namespace"], saved["namespace_rule"]) == ("acme/web", "the token's namespace")
         [note] = call_modern(second, "agora_get", ids=[saved["id"]])["notes"]
         assert note["origin"] == "web"
+    with closing(sqlite3.connect(two_tokens.home / "agora.db")) as store:
+        assert ("raw", "web") in store.execute("SELECT name, token FROM clients").fetchall()
 
 
-def test_a_session_cannot_be_used_or_ended_with_another_token(two_tokens: tuple[httpx2.Client, httpx2.Client]) -> None:
-    first, second = two_tokens
+def test_a_session_cannot_be_used_or_ended_with_another_token(two_tokens: TwoTokens) -> None:
+    first, second, _ = two_tokens
     session = {"Mcp-Session-Id": open_session(first)}
     assert post(second, rpc("ping"), session).status_code == 404
     assert second.delete("/mcp", headers=session).status_code == 404

@@ -77,6 +77,10 @@ def test_every_setting_can_be_set_in_the_file_and_by_its_variable(tmp_path: Path
         "log.max_bytes": "20000",
         "log.backups": "1",
         "server.drain": "0.5",
+        "http.hosts": "'agora.lan, [fd00::1]:8765'",
+        "http.origins": "'https://app.example.com'",
+        "http.sessions": "10",
+        "http.idle_seconds": "60",
     }
     assert {"home", *values} == {setting.key for setting in SETTINGS}
     lines = [f"{key} = {value}" for key, value in values.items()]

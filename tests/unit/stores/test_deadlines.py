@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from concurrent.futures import Future
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from agora.memory.notes import Notes
 from agora.model.deadline import Deadline
 from agora.model.query import Filter, Query
 from agora.model.selection import Selection
+from agora.stores.sqlite.connection import _Job
 from agora.testing import SilentLog
 
 if TYPE_CHECKING:
@@ -127,6 +129,16 @@ def test_a_write_that_runs_when_its_deadline_passes_is_waited_for(desk: Desk) ->
 
     assert desk.store._database.write(slow, deadline) == "outcome"
     assert desk.sql("SELECT value FROM meta WHERE key = 'slow'") == [("done",)]
+
+
+def test_a_lock_that_comes_after_the_deadline_is_not_used(desk: Desk) -> None:
+    database = desk.store._database
+    late = _Job(lambda connection: connection.execute("INSERT INTO meta VALUES ('late', 'done')"), Deadline(0), Future())
+    with closing(database._open(0.05)) as writer:
+        with pytest.raises(DeadlineExceeded):
+            database._transact(writer, late)
+        assert not writer.in_transaction
+    assert desk.sql("SELECT * FROM meta WHERE key = 'late'") == []
 
 
 def test_a_job_that_times_out_itself_is_a_failure_and_not_awaited_for_ever(desk: Desk) -> None:

@@ -269,7 +269,12 @@ def test_an_older_copy_that_has_grown_past_us_is_not_taken_for_our_past(make_des
     for suffix in SIDE_FILES:
         side(ours.path, suffix).unlink()
     copy.path.replace(ours.path)
-    assert set(ours.found("only theirs past", mode="semantic")) == {first, *theirs}
+    fresh = make_desk(tmp_path / "live", clock=ours.clock)
+    asked = "only theirs 0"
+    told = [[(hit.note.id, hit.score) for hit in desk.query(asked, mode="semantic").hits] for desk in (ours, fresh)]
+    assert told[0] == told[1]
+    assert {public_id for public_id, _ in told[0]} == {first, *theirs}
+    assert told[0][0][0] == theirs[0]
 
 
 @no_deleting

@@ -35,6 +35,9 @@ def test_another_profile_saves_nothing_and_finds_words_alone(make_desk: MakeDesk
     # A duplicate needs no vector, but a store that cannot be searched must not be filled either.
     with pytest.raises(EmbeddingMismatch):
         second.save("the cache is cold", "bob")
+    # The store itself refuses it too, inside the transaction: the file may be another one since it was opened.
+    with pytest.raises(EmbeddingMismatch):
+        second.store.save(second.draft("the cache is cold"), second.caller(), None, second.clock.now(), Deadline(5))
     assert first.sql("SELECT max(sequence) FROM journal") == before
     assert second.found("cache", mode="lexical") == [kept]
     assert second.get(kept).notes[0].content == "the cache is cold"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +19,14 @@ def write(home: Path, text: str, mode: int = 0o600) -> None:
     (home / "token").chmod(mode)
 
 
+@pytest.fixture
+def _lax_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("_lax_umask")
 def test_a_folder_without_a_token_gets_one_that_stays(tmp_path: Path) -> None:
     home = tmp_path / "not" / "there" / "yet"
     secret = load_tokens(home).named(None).secret

@@ -81,8 +81,12 @@ def test_an_idle_session_is_dropped_after_the_sdk_has_dropped_its_own(bench: Ben
 def test_a_session_with_a_request_in_flight_is_never_idle(bench: Bench) -> None:
     peer = bench.sessions.open(ANN, "s1")
     with bench.sessions.serving(ANN, "s1"):
+        bench.time += 100 * IDLE
+        bench.sessions.drop_idle()
+        assert len(bench.sessions) == 1
         with bench.sessions.serving(ANN, "s1"):
             bench.time += 100 * IDLE
+        bench.time += 100 * IDLE
         bench.sessions.drop_idle()
         assert len(bench.sessions) == 1
     bench.time += MARGIN_SECONDS

@@ -59,7 +59,7 @@ class Arriving:
         if decision.what == "refuse":
             return Outcome("conflict", version.id, standing.public_id, decision.reason)
         if decision.what == "join":
-            self._join(version, standing, namespace_id)
+            self._join(arrival, standing, namespace_id)
         return Outcome("duplicate", version.id, other, decision.reason)
 
     def finish(self) -> None:
@@ -184,12 +184,13 @@ class Arriving:
         subject = (old.row, old.public_id, old.content_hash)
         self._record("supersede", subject, namespace_id, version.namespace, {"superseded_by": None}, after)
 
-    def _join(self, version: Version, standing: Standing, namespace_id: int) -> None:
+    def _join(self, arrival: Arrival, standing: Standing, namespace_id: int) -> None:
         """Let the savers of a version that is here already join; nothing is written if they all have."""
+        version = arrival.version
         before = mutable(self.connection, standing.row)
         unchanged = self.connection.total_changes
         for giver in version.savers:
-            givers.put(self.connection, standing.row, giver)
+            givers.put(self.connection, standing.row, giver, once=arrival.follows)
         if standing.public_id != version.id:
             self._fill_gaps(standing.row, version.metadata, version.confidence, maybe_micros(version.expires_at))
         if self.connection.total_changes == unchanged:

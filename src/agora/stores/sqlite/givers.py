@@ -8,10 +8,10 @@ from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.rows import canonical
 
 
-def put(connection: sqlite3.Connection, row: int, giver: Giver) -> None:
+def put(connection: sqlite3.Connection, row: int, giver: Giver, *, once: bool = False) -> None:
     """Add a saver with the tags it gave; one that is there keeps the earliest, the latest and the most of both.
 
-    Putting the same saver twice changes nothing.
+    Putting the same saver twice changes nothing; with `once` not even if the times differ.
     """
     first, last = to_micros(giver.first_at), to_micros(giver.last_at)
     connection.execute(
@@ -24,7 +24,7 @@ def put(connection: sqlite3.Connection, row: int, giver: Giver) -> None:
         "SELECT id FROM clients WHERE name = ? AND version = ? AND token = ?", client
     ).fetchone()
     values = (first, last, giver.times, canonical(giver.given))
-    _put(connection, row, (agent_id, client_id, giver.session, giver.origin), values, giver.tags)
+    _put(connection, row, (agent_id, client_id, giver.session, giver.origin), values, giver.tags, once=once)
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int) -> None:
@@ -44,15 +44,17 @@ def _put(
     identity: tuple[int, int, str, str],
     values: Sequence[object],
     tags: Sequence[str],
+    *,
+    once: bool = False,
 ) -> None:
     connection.execute(
         "INSERT INTO savers (item_id, n, agent_id, client_id, session, origin, first_at, last_at, times, given)"
         " VALUES (?, (SELECT coalesce(max(n) + 1, 0) FROM savers WHERE item_id = ?), ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (item_id, agent_id, client_id, session, origin) DO UPDATE SET"
         " first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at),"
-        " times = max(times, excluded.times) WHERE excluded.first_at < first_at OR excluded.last_at > last_at"
-        " OR excluded.times > times",
-        (row, row, *identity, *values),
+        " times = max(times, excluded.times) WHERE NOT ?"
+        " AND (excluded.first_at < first_at OR excluded.last_at > last_at OR excluded.times > times)",
+        (row, row, *identity, *values, once),
     )
     [n] = connection.execute(
         "SELECT n FROM savers WHERE item_id = ? AND agent_id = ? AND client_id = ? AND session = ? AND origin = ?",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from agora.text.analysis import Group
@@ -24,10 +25,12 @@ class Weight:
     present: tuple[str, ...]
     """The alternatives that occur in the searched namespaces, the word itself first."""
     needles: tuple[tuple[str, float], ...]
-    """Each of `present` framed by blanks, with its worth: a stem is worth what a word as frequent as it is."""
+    """Each of `present` framed by blanks, with its worth: a stem is worth what a word as frequent as it is, and no
+    more than the forms before it."""
     passages: int
     """How many passages hold it, those with two of its forms counted twice."""
     idf: float
+    """Of the most exact form that occurs: what the whole word is worth."""
     tells: bool
     """Whether it makes a passage match by itself: function words only count beside a word that does."""
 
@@ -36,9 +39,10 @@ class Weight:
         """The weight of `group` where `counts` of `total` passages hold each of its terms."""
         present = tuple(term for term in group.alternatives if counts.get(term))
         share = _FUNCTION_WORD if group.common else 1.0
-        worths = [share * _idf(counts[term], total) for term in present]
+        # A less exact form is never worth more: that the stem of another language is rare here says nothing.
+        worths = list(accumulate((share * _idf(counts[term], total) for term in present), min))
         # A word nobody used weighs as much as the rarest: a note that lacks it covers less of the query.
-        idf = max(worths) if worths else share * _idf(0, total)
+        idf = worths[0] if worths else share * _idf(0, total)
         needles = tuple((f" {term} ", worth) for term, worth in zip(present, worths, strict=True))
         found = sum(counts[term] for term in present)
         return cls(group, present, needles, found, idf, tells=bool(present) and not group.common)

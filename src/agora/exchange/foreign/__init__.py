@@ -1,0 +1,1 @@
+"""One module a format: what other tools keep, as events."""

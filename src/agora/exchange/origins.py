@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agora.model.caller import Origin
+from agora.ports.transfer import Version
+
+_RANKS: tuple[Origin, ...] = ("user", "agent", "tool", "web")
+"""Highest authority first."""
+
+
+def lowest(*origins: Origin | None) -> Origin:
+    """The origin of least authority; None says nothing."""
+    return max((origin for origin in origins if origin is not None), key=_RANKS.index)
+
+
+def lowered(version: Version, most: Origin) -> tuple[Version, int]:
+    """`version` with no saver of higher authority than `most`, and how many savers that changed.
+
+    A file can say anything: whoever imports it vouches for it, with their own authority and no other's.
+    """
+    high = [giver for giver in version.savers if lowest(giver.origin, most) != giver.origin]
+    if not high:
+        return version, 0
+    kept: dict[tuple[str, ...], int] = {}
+    savers = []
+    for giver in version.savers:
+        down = replace(giver, origin=lowest(giver.origin, most))
+        identity = (down.agent, down.client, down.client_version, down.token, down.session, down.origin)
+        if identity in kept:
+            # Two savers that differed in nothing else are one now.
+            other = savers[kept[identity]]
+            savers[kept[identity]] = replace(
+                other,
+                first_at=min(other.first_at, down.first_at),
+                last_at=max(other.last_at, down.last_at),
+                times=other.times + down.times,
+                tags=tuple(dict.fromkeys((*other.tags, *down.tags))),
+            )
+            continue
+        kept[identity] = len(savers)
+        savers.append(down)
+    return replace(version, savers=tuple(savers)), len(high)

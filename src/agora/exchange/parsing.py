@@ -1,0 +1,279 @@
+"""Lines of Agora's own format (`native`), read strictly: a line is taken as it was written or not at all."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar, get_args
+
+import numpy as np
+
+from agora.model.caller import Origin
+from agora.model.profile import Span
+from agora.ports.encoder import Vector
+from agora.ports.transfer import Giver, Replaced, Version
+from agora.text.ids import is_id
+
+T = TypeVar("T")
+
+TYPES = ("note",)
+"""What this release can take in: the other types have tables of their own."""
+
+_BROKEN = re.compile("[\ud800-\udfff\0]")
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_MOST = 2**62
+
+
+class BadLine(ValueError):
+    """Why a line cannot be taken, in words."""
+
+
+def parsed(text: bytes) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises: BadLine.
+    """
+    try:
+        found = json.loads(text.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise BadLine(f"is not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise BadLine(f"is not JSON: {error.msg} at character {error.pos}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadLine(f"is not JSON that can be read: {error}") from None
+    if not isinstance(found, dict):
+        raise BadLine("is no JSON object")
+    # Only an escape can bring half of a character, or a NUL.
+    if b"\\u" in text and any(_BROKEN.search(each) for each in _strings(found)):
+        raise BadLine("holds half of a character, or a NUL")
+    return found
+
+
+def version_of(record: Mapping[str, Any], dimension: int) -> Version:
+    """The version that a record holds; its vectors have `dimension` numbers.
+
+    Raises: BadLine naming the field and the reason.
+    """
+    fields = _Fields(record, "")
+    found = Version(
+        id=fields.take("id", _id),
+        type=fields.take("type", _one_of(TYPES)),
+        namespace=fields.take("namespace", _name),
+        kind=fields.take("kind", _kind),
+        key=fields.maybe("key", _name),
+        version=fields.take("version", _count),
+        title=fields.maybe("title", _text),
+        content=fields.maybe("content", _name),
+        metadata=fields.maybe("metadata", _object) or {},
+        confidence=fields.maybe("confidence", _share),
+        session=fields.maybe("session", _text),
+        seq=fields.maybe("seq", _whole),
+        speaker=fields.maybe("speaker", _text),
+        occurred_at=fields.maybe("occurred_at", _instant),
+        created_at=fields.take("created_at", _instant),
+        updated_at=fields.take("updated_at", _instant),
+        expires_at=fields.maybe("expires_at", _instant),
+        supersedes=fields.maybe("supersedes", _id),
+        superseded_by=fields.maybe("superseded_by", _id),
+        superseded_at=fields.maybe("superseded_at", _instant),
+        replaces=tuple(_replaced(each) for each in fields.maybe("replaces", _list) or ()),
+        forgotten_at=fields.maybe("forgotten_at", _instant),
+        forget_reason=fields.maybe("forget_reason", _text),
+        purged_at=fields.maybe("purged_at", _instant),
+        savers=tuple(_giver(each) for each in fields.take("savers", _list)),
+        passages=tuple(_passage(each, dimension) for each in fields.maybe("passages", _list) or ()),
+    )
+    fields.no_more()
+    _check(found)
+    return found
+
+
+def _check(version: Version) -> None:
+    if (version.content is None) != (version.purged_at is not None):
+        raise BadLine("content: must be there unless the version was purged")
+    if version.content is not None and not version.savers:
+        raise BadLine("savers: there must be one at least")
+    identities = [(each.agent, each.client, each.client_version, each.token, each.session, each.origin)
+                  for each in version.savers]  # fmt: skip
+    if len(set(identities)) < len(identities):
+        raise BadLine("savers: the same one twice")
+    if version.key is None and version.version != 1:
+        raise BadLine("version: must be 1 without a key")
+    size = len(version.content or "")
+    if any(not 0 <= span.start <= span.stop <= size for span, _ in version.passages):
+        raise BadLine("passages: must lie within the content")
+
+
+def _replaced(record: Any) -> Replaced:  # noqa: ANN401 - JSON
+    fields = _Fields(record, "replaces.")
+    found = Replaced(fields.take("id", _id), fields.take("at", _instant), fields.maybe("sha256", _digest))
+    fields.no_more()
+    return found
+
+
+def _giver(record: Any) -> Giver:  # noqa: ANN401 - JSON
+    fields = _Fields(record, "savers.")
+    found = Giver(
+        agent=fields.take("agent", _name),
+        client=fields.take("client", _name),
+        client_version=fields.maybe("client_version", _text) or "",
+        token=fields.maybe("token", _text) or "",
+        session=fields.take("session", _text),
+        origin=fields.take("origin", _one_of(get_args(Origin))),
+        first_at=fields.take("first_at", _instant),
+        last_at=fields.take("last_at", _instant),
+        times=fields.take("times", _count),
+        given=fields.maybe("given", _object) or {},
+        tags=tuple(dict.fromkeys(map(_name, fields.maybe("tags", _list) or ()))),
+    )
+    fields.no_more()
+    return found
+
+
+def _passage(record: Any, dimension: int) -> tuple[Span, Vector]:  # noqa: ANN401 - JSON
+    fields = _Fields(record, "passages.")
+    span, raw = Span(fields.take("start", _whole), fields.take("stop", _whole)), fields.take("vector", _text)
+    fields.no_more()
+    try:
+        vector = np.frombuffer(base64.b64decode(raw, validate=True), dtype="<f4").astype(np.float32)
+    except (binascii.Error, ValueError):
+        raise BadLine("passages.vector: must be float32 numbers in base64") from None
+    if len(vector) != dimension or not abs(float(np.linalg.norm(vector.astype(np.float64))) - 1) < 1e-3:
+        raise BadLine(f"passages.vector: must be {dimension} numbers of length 1")
+    return span, vector
+
+
+class _Fields:
+    """The fields of one object, each taken once."""
+
+    def __init__(self, record: Any, place: str) -> None:  # noqa: ANN401 - JSON
+        if not isinstance(record, Mapping):
+            raise BadLine(f"{place.rstrip('.')}: must hold objects")
+        self._left = {name: value for name, value in record.items() if name != "record" or place}
+        self._place = place
+
+    def take(self, name: str, check: Callable[[Any], T]) -> T:
+        if name not in self._left:
+            raise BadLine(f"{self._place}{name}: is missing")
+        value = self._left.pop(name)
+        try:
+            return check(value)
+        except BadLine as error:
+            raise BadLine(f"{self._place}{name}: {error}") from None
+
+    def maybe(self, name: str, check: Callable[[Any], T]) -> T | None:
+        return self.take(name, check) if name in self._left else None
+
+    def no_more(self) -> None:
+        if self._left:
+            # Dropped in silence, it would be lost.
+            raise BadLine(f"{self._place}{min(self._left)}: is a field that this release does not know")
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - JSON
+    if not isinstance(value, str):
+        raise BadLine("must be a text")
+    return value
+
+
+def _name(value: Any) -> str:  # noqa: ANN401 - JSON
+    if not _text(value).strip():
+        raise BadLine("must not be blank")
+    return str(value)
+
+
+def _id(value: Any) -> str:  # noqa: ANN401 - JSON
+    if not is_id(_text(value), "n"):
+        raise BadLine("must be the id of a note")
+    return str(value)
+
+
+def _kind(value: Any) -> str:  # noqa: ANN401 - JSON
+    if not _KIND.fullmatch(_text(value)):
+        raise BadLine("must be a lower-case letter and then at most 31 lower-case letters, digits, - or _")
+    return str(value)
+
+
+def _one_of(known: tuple[T, ...]) -> Callable[[Any], T]:
+    def check(value: Any) -> T:  # noqa: ANN401 - JSON
+        if value not in known:
+            raise BadLine(f"must be one of {', '.join(map(str, known))}, it is {str(value)[:40]!r}")
+        return known[known.index(value)]
+
+    return check
+
+
+def _whole(value: Any) -> int:  # noqa: ANN401 - JSON
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
+        raise BadLine("must be a whole number, and not negative")
+    return value
+
+
+def _count(value: Any) -> int:  # noqa: ANN401 - JSON
+    if _whole(value) < 1:
+        raise BadLine("must be 1 or more")
+    return int(value)
+
+
+def _share(value: Any) -> float:  # noqa: ANN401 - JSON
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise BadLine("must be a number between 0 and 1")
+    return float(value)
+
+
+def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    if not isinstance(value, dict):
+        raise BadLine("must be an object")
+    _finite(value)
+    return value
+
+
+def _finite(value: object) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadLine("holds a number that is not finite")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _finite(inner)
+
+
+def _list(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    if not isinstance(value, list):
+        raise BadLine("must be a list")
+    return value
+
+
+def _digest(value: Any) -> bytes:  # noqa: ANN401 - JSON
+    if not re.fullmatch("[0-9a-f]{64}", _text(value)):
+        raise BadLine("must be a SHA-256 in hexadecimal")
+    return bytes.fromhex(value)
+
+
+def _instant(value: Any) -> datetime:  # noqa: ANN401 - JSON
+    try:
+        found = datetime.fromisoformat(_text(value))
+        utc = found.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise BadLine("must be an instant in ISO 8601") from None
+    if found.tzinfo is None:
+        raise BadLine("must have an offset from UTC")
+    return utc
+
+
+def _strings(value: object) -> Iterator[str]:
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            left += [*each.keys(), *each.values()]
+        elif isinstance(each, list):
+            left += each
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
