@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agora import __version__
 from agora.cache.disk import Disk
@@ -16,14 +19,22 @@ from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
-from agora.embedding.onnx import OnnxEncoder, packaged_model
+from agora.embedding.choose import choose_encoder, examined, is_settled, settle
 from agora.errors import AgoraError, StoreUnavailable
 from agora.memory.notes import Notes
 from agora.model.caller import Origin
+from agora.model.deadline import Deadline
 from agora.ports.encoder import Encoder
+from agora.ports.transfer import Transfer
 from agora.protocol.context import Connection
 from agora.protocol.tools.handlers import Limits, Tools
+from agora.protocol.tools.late import LateTools
+from agora.stores.sqlite.profile import profile_of
 from agora.stores.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from agora.exchange.exporting import Exporter
+    from agora.exchange.importing import Importer
 
 STORE_FILE = "agora.db"
 """Name of the canonical file in the data folder."""
@@ -40,23 +51,75 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What there is once the length of the vectors is known."""
+
+    store: SqliteStore
+    cache: TwoLevelCache | None
+    notes: Notes
+    tools: Tools
+
+
 class Agora:
-    """One process's Agora on a data folder: the store is open, the model is verified but not yet loaded."""
+    """One process's Agora on a data folder: the store is open, the model is verified but not yet loaded.
+
+    A new store whose vectors come from a server has to wait for the first answer, which says how long they are;
+    it is opened by the first call after that.
+    """
 
     def __init__(self, loaded: Loaded) -> None:
         """Open the store and verify the model.
 
-        Raises: ModelMissing, ModelTampered, StoreUnavailable, StoreCorrupt, StoreVersion.
+        Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError, StoreUnavailable, StoreCorrupt, StoreVersion.
         """
         settings = loaded.settings
         self._loaded = loaded
         self.clock = SystemClock()
         self.log = get_logger("agora")
-        self.encoder: Encoder = OnnxEncoder(
-            _model_folder(settings.embedding.model), threads=settings.embedding.threads, log=self.log
-        )
+        built = partial(profile_of, settings.home / STORE_FILE)
+        self.encoder: Encoder = choose_encoder(settings.embedding, self.log, built)
         self.encoder.verify()
-        self.store = SqliteStore(
+        self._lock = threading.Lock()
+        self._opened: _Opened | None = None
+        self._limits = Limits(
+            content_bytes=settings.limits.content_bytes,
+            query_chars=settings.limits.query_chars,
+            call_seconds=settings.limits.call_seconds,
+        )
+        self.tools: Tools
+        if is_settled(self.encoder):
+            self.tools = self._open(Deadline(settings.embedding.deadline)).tools
+        else:
+            self.tools = LateTools(lambda deadline: self._open(deadline).tools, self._limits, self._about)
+
+    @property
+    def store(self) -> SqliteStore:
+        """The open store.
+
+        Raises: EncoderUnavailable if it is still to be made and the encoder's server does not answer.
+        """
+        return self._open(Deadline(self._loaded.settings.embedding.deadline)).store
+
+    @property
+    def notes(self) -> Notes:
+        """The notes in the store.
+
+        Raises: as `store`.
+        """
+        return self._open(Deadline(self._loaded.settings.embedding.deadline)).notes
+
+    def _open(self, deadline: Deadline) -> _Opened:
+        """The store and what stands on it, opened at the first call that finds the encoder's dimension known."""
+        settle(self.encoder, deadline.within(self._loaded.settings.embedding.deadline))
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._made()
+            return self._opened
+
+    def _made(self) -> _Opened:
+        settings = self._loaded.settings
+        store = SqliteStore(
             settings.home / STORE_FILE,
             self.encoder.fingerprint,
             self.clock,
@@ -64,22 +127,17 @@ class Agora:
             busy_timeout=settings.store.busy_timeout,
             readers=settings.store.readers,
         )
-        self._cache, questions = self._caches()
-        self.notes = Notes(
-            self.store,
+        cache, questions = self._caches()
+        notes = Notes(
+            store,
             self.encoder,
             self.clock,
             self.log,
             model_seconds=settings.embedding.deadline,
-            cache=self._cache,
+            cache=cache,
             questions=questions,
         )
-        limits = Limits(
-            content_bytes=settings.limits.content_bytes,
-            query_chars=settings.limits.query_chars,
-            call_seconds=settings.limits.call_seconds,
-        )
-        self.tools = Tools(self.notes, self.clock, limits, self._about)
+        return _Opened(store, cache, notes, Tools(notes, self.clock, self._limits, self._about))
 
     def connection(
         self, *, origin: Origin = "agent", folder: Path | None = None, token: str = "", namespace: str | None = None
@@ -99,11 +157,34 @@ class Agora:
             token=token,
         )
 
+    @property
+    def transfer(self) -> Transfer:
+        """The rows of the store as they are, for exports and imports."""
+        return self.store.transfer()
+
+    def exporter(self) -> Exporter:
+        """Writes the store to a file."""
+        from agora.exchange.exporting import Exporter  # noqa: PLC0415 - a server that starts has no use for it
+
+        return Exporter(self.transfer, self.clock, self.log)
+
+    def importer(self) -> Importer:
+        """Takes files into the store."""
+        from agora.exchange.importing import Importer  # noqa: PLC0415 - a server that starts has no use for it
+
+        limit = self._loaded.settings.limits.content_bytes
+        return Importer(self.transfer, self.encoder, self.clock, self.log, content_bytes=limit)
+
     def close(self) -> None:
         """Finish the accepted writes and let the files go."""
-        self.store.close()
-        if self._cache is not None:
-            self._cache.close()
+        with self._lock:
+            opened = self._opened
+        self.encoder.close()
+        if opened is None:
+            return
+        opened.store.close()
+        if opened.cache is not None:
+            opened.cache.close()
 
     def _caches(self) -> tuple[TwoLevelCache | None, Encoder]:
         """The cache of answers and the encoder that remembers questions, or none and the plain one by setting."""
@@ -170,7 +251,7 @@ def diagnose(loaded: Loaded) -> list[dict[str, Any]]:
     checks = [
         _check("configuration", lambda: f"{loaded.file or 'no file, defaults'}"),
         _check("data folder", lambda: _folder_state(settings.home)),
-        _check("model", lambda: _model_state(settings.embedding.model)),
+        _check("model", lambda: examined(settings.embedding, partial(profile_of, store))),
     ]
     try:
         problems = examine(store)
@@ -204,13 +285,3 @@ def _folder_state(home: Path) -> str:
             hint="Change its permissions, or set AGORA_HOME to another folder.",
         )
     return str(home)
-
-
-def _model_state(name: str) -> str:
-    encoder = OnnxEncoder(_model_folder(name))
-    encoder.verify()
-    return f"{encoder.fingerprint.name}, files whole"
-
-
-def _model_folder(name: str) -> Path:
-    return Path(name).expanduser() if any(mark in name for mark in "/\\") else packaged_model(name)

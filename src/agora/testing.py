@@ -82,6 +82,9 @@ class FakeEncoder:
         """As `Encoder.details`."""
         return {"model": self.fingerprint.name, "state": self.state, "dimension": self._dimension}
 
+    def close(self) -> None:
+        """There is nothing to let go."""
+
 
 class SilentLog:
     """Takes events and drops them."""

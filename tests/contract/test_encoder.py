@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.integration.embedding_server import EmbeddingServer
 
+from agora.embedding.folder import Given
 from agora.embedding.onnx import OnnxEncoder, packaged_model
+from agora.embedding.remote import RemoteEncoder, RemoteModel
 from agora.errors import AgoraError
 from agora.model.deadline import Deadline
 from agora.ports.encoder import Encoder, Vector
 from agora.testing import FakeEncoder
+
+TINY = Path(__file__).resolve().parents[1] / "data" / "embedding" / "tiny"
 
 Maker = Callable[[], Encoder]
 
@@ -26,7 +34,22 @@ def onnx() -> Encoder:
     return OnnxEncoder(packaged_model("all-MiniLM-L6-v2-int8"), threads=1)
 
 
-MAKERS: dict[str, Maker] = {"fake": fake, "onnx": onnx}
+def folder() -> Encoder:
+    """A graph and its tokenizer, as an export leaves them."""
+    return OnnxEncoder(TINY / "tokens.onnx", given=Given(pooling="mean"))
+
+
+@cache
+def server() -> EmbeddingServer:
+    """A real server on loopback; it ends with the process."""
+    return EmbeddingServer(384).__enter__()
+
+
+def remote() -> Encoder:
+    return RemoteEncoder(RemoteModel("words", server().url, dimension=384, batch=2))
+
+
+MAKERS: dict[str, Maker] = {"fake": fake, "onnx": onnx, "folder": folder, "remote": remote}
 TEXTS = {
     "one word": "cache",
     "a sentence": "The deploy failed because the token had expired.",
@@ -41,8 +64,16 @@ TEXTS = {
 
 
 @pytest.fixture(params=MAKERS, scope="module")
-def maker(request: pytest.FixtureRequest) -> Maker:
-    return MAKERS[request.param]
+def maker(request: pytest.FixtureRequest) -> Iterator[Maker]:
+    made: list[Encoder] = []
+
+    def make() -> Encoder:
+        made.append(MAKERS[request.param]())
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +113,28 @@ def test_a_vector_depends_on_its_text_alone(encoder: Encoder) -> None:
         assert np.array_equal(one, other)
 
 
+def test_many_texts_at_once_give_the_vectors_that_each_gives_alone(encoder: Encoder) -> None:
+    alone = [encoder.encode(text, soon()) for text in TEXTS.values()]
+    together = encoder.encode_all(list(TEXTS.values()), soon())
+    for one, other in zip(alone, together, strict=True):
+        assert np.array_equal(one, other)
+    assert encoder.encode_all([], soon()) == []
+
+
+def test_a_question_has_a_vector_in_the_same_space(encoder: Encoder) -> None:
+    # None of these models has a prefix, so that both must agree.
+    asked, found = encoder.encode_question("why retry", soon()), encoder.encode("why retry", soon())
+    assert np.array_equal(asked, found)
+
+
+def test_it_can_be_used_again_after_it_let_its_connections_go(maker: Maker) -> None:
+    encoder = maker()
+    before = encoder.encode("x", soon())
+    encoder.close()
+    encoder.close()
+    assert np.array_equal(encoder.encode("x", soon()), before)
+
+
 def test_near_texts_are_nearer_than_far_ones(encoder: Encoder) -> None:
     asked = encoder.encode("why do payments retry", soon())
     near = encoder.encode("payments retry after a failed call", soon())
@@ -98,7 +151,7 @@ def test_passages_cover_the_text_in_order_and_overlap(encoder: Encoder, name: st
     assert spans[-1].stop == len(text)
     for span in spans:
         assert 0 <= span.start <= span.stop <= len(text)
-    for before, after in zip(spans, spans[1:], strict=False):
+    for before, after in itertools.pairwise(spans):
         assert before.start < after.start <= before.stop < after.stop
 
 
@@ -145,8 +198,9 @@ def test_a_deadline_that_is_over_stops_it(encoder: Encoder) -> None:
     cancelled = soon()
     cancelled.cancel()
     for deadline in (Deadline(0), cancelled):
-        with pytest.raises(AgoraError):
-            encoder.encode("late", deadline)
+        for late in (encoder.encode, encoder.encode_question, lambda text, until: encoder.encode_all([text], until)):
+            with pytest.raises(AgoraError):
+                late("late", deadline)
         with pytest.raises(AgoraError):
             encoder.split("late " * 1000, deadline)
 

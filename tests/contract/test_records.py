@@ -128,7 +128,7 @@ def test_what_was_saved_comes_back_to_the_last_byte_and_microsecond(records: Rec
 
 
 def test_provenance_is_that_of_the_caller(records: Records, clock: ManualClock) -> None:
-    who = caller("agent-a", session="h_1", client="cli", client_version="2", token="laptop", origin="user")
+    who = caller("agent-a", session="h_1", client="cli", client_version="2", token="laptop", origin="user")  # noqa: S106 - its name
     kept = records.save(Draft("x", "p"), who, embedded("x"), clock.now(), soon())
     with records.read(soon()) as reading:
         (saver,) = reading.by_id([kept.id], ["p"])[kept.id][1].savers

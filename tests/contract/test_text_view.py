@@ -36,14 +36,55 @@ def soon() -> Deadline:
     return Deadline(20)
 
 
+Score = tuple[float, float, int, tuple[str, ...]]
+
+
+@dataclass
+class Passage:
+    """The counts of its terms, and how many words it has."""
+
+    counts: Counter[str]
+    length: int
+
+    def saturated(self, term: str, mean: float) -> float:
+        """What BM25 makes of how often a term stands here."""
+        count = self.counts[term]
+        return count * (K1 + 1) / (count + K1 * (1 - B + B * self.length / mean))
+
+
+@dataclass
+class Word:
+    """A word of a query and what each of its forms is worth among some passages."""
+
+    group: Group
+    worths: dict[str, float]
+    mass: float
+
+    @classmethod
+    def of(cls, group: Group, passages: Sequence[Passage]) -> Word:
+        def idf(seen: int) -> float:
+            share = FUNCTION_WORD if group.common else 1.0
+            return share * math.log(1 + (max(len(passages), seen) - seen + 0.5) / (seen + 0.5))
+
+        worths: dict[str, float] = {}
+        for term in group.alternatives:
+            if seen := sum(term in passage.counts for passage in passages):
+                worths[term] = min([idf(seen), *worths.values()])
+        return cls(group, worths, max(worths.values()) if worths else idf(0))
+
+    def held_by(self, passage: Passage) -> str | None:
+        """The most exact form that a passage holds."""
+        return next((term for term in self.worths if passage.counts[term]), None)
+
+
 @dataclass
 class Library:
     """A store and the same notes as lists of passages."""
 
     store: SqliteStore
     clock: ManualClock
-    rows: dict[int, tuple[str, list[Counter[str]], list[int]]] = field(default_factory=dict)
-    """Row to namespace, term counts of each passage, and words in each passage."""
+    rows: dict[int, tuple[str, list[Passage]]] = field(default_factory=dict)
+    """Row to namespace and passages."""
     ids: dict[int, str] = field(default_factory=dict)
     tagged: set[int] = field(default_factory=set)
 
@@ -59,58 +100,33 @@ class Library:
             row = reading.by_id([saved.id], [namespace])[saved.id][0]
         head = analyse(title or "")
         bodies = [analyse(text[span.start : span.stop]) for span in spans]
-        counts = [Counter([*head.terms, *body.terms]) for body in bodies]
-        self.rows[row] = (namespace, counts, [head.length + body.length for body in bodies])
+        passages = [Passage(Counter([*head.terms, *body.terms]), head.length + body.length) for body in bodies]
+        self.rows[row] = (namespace, passages)
         self.ids[row] = saved.id
         if fields.get("tags"):
             self.tagged.add(row)
         return row
 
-    def by_hand(
-        self, groups: Sequence[Group], namespaces: Sequence[str]
-    ) -> dict[int, tuple[float, float, int, tuple[str, ...]]]:
+    def by_hand(self, groups: Sequence[Group], namespaces: Sequence[str]) -> dict[int, Score]:
         """Coverage, BM25, passage and words of every row that matches."""
-        inside = {row: rest for row, (name, *rest) in self.rows.items() if name in namespaces}
-        passages = [
-            (counts, length)
-            for found, lengths in inside.values()
-            for counts, length in zip(found, lengths, strict=True)
-        ]  # type: ignore[arg-type]
-        total = len(passages)
-        mean = max(1.0, sum(length for _, length in passages) / total) if total else 1.0
-
-        def frequency(term: str) -> int:
-            return sum(term in counts for counts, _ in passages)
-
-        def idf(group: Group, seen: int) -> float:
-            share = FUNCTION_WORD if group.common else 1.0
-            return share * math.log(1 + (max(total, seen) - seen + 0.5) / (seen + 0.5))
-
-        worths: list[dict[str, float]] = []
-        for group in groups:
-            worths.append({})
-            for term in group.alternatives:
-                if frequency(term):
-                    worths[-1][term] = min([idf(group, frequency(term)), *worths[-1].values()])
-        every = [max(worth.values()) if worth else idf(group, 0) for group, worth in zip(groups, worths, strict=True)]
-        mass = sum(every) or 1.0
-        telling = [bool(worth) and not group.common for group, worth in zip(groups, worths, strict=True)]
+        inside = {row: passages for row, (name, passages) in self.rows.items() if name in namespaces}
+        every = [passage for passages in inside.values() for passage in passages]
+        mean = max(1.0, sum(passage.length for passage in every) / len(every)) if every else 1.0
+        words = [Word.of(group, every) for group in groups]
+        telling = [bool(word.worths) and not word.group.common for word in words]
         if not any(telling):
-            telling = [bool(worth) for worth in worths]
-        best: dict[int, tuple[float, float, int, tuple[str, ...]]] = {}
-        for row, (found, lengths) in inside.items():
-            for number, (counts, length) in enumerate(zip(found, lengths, strict=True)):  # type: ignore[arg-type]
-                coverage, bm25, words, tells = 0.0, 0.0, [], False
-                for group, worth, telling_ in zip(groups, worths, telling, strict=True):
-                    term = next((term for term in worth if counts[term]), None)
-                    if term is not None:
-                        count = counts[term]
-                        coverage += worth[term]
-                        bm25 += worth[term] * count * (K1 + 1) / (count + K1 * (1 - B + B * length / mean))
-                        words.append(group.text)
-                        tells |= telling_
-                score = (min(1.0, coverage / mass), bm25, number, tuple(words))
-                if tells and (row not in best or score[:2] > best[row][:2]):
+            telling = [bool(word.worths) for word in words]
+        mass = sum(word.mass for word in words) or 1.0
+        best: dict[int, Score] = {}
+        for row, passages in inside.items():
+            for number, passage in enumerate(passages):
+                held = [(word, term) for word in words if (term := word.held_by(passage)) is not None]
+                if not any(tells for tells, word in zip(telling, words, strict=True) if word.held_by(passage)):
+                    continue
+                coverage = min(1.0, sum(word.worths[term] for word, term in held) / mass)
+                bm25 = sum(word.worths[term] * passage.saturated(term, mean) for word, term in held)
+                score = (coverage, bm25, number, tuple(word.group.text for word, _ in held))
+                if row not in best or score[:2] > best[row][:2]:
                     best[row] = score
         return best
 
@@ -127,13 +143,13 @@ def shelf(tmp_path: Path) -> Any:
     found.store.close()
 
 
-def agrees(found: Matches, expected: list[tuple[int, tuple[float, float, int, tuple[str, ...]]]]) -> None:
+def agrees(found: Matches, expected: list[tuple[int, Score]]) -> None:
     assert found.rows.tolist() == [row for row, _ in expected]
     assert found.coverage.tolist() == pytest.approx([each[0] for _, each in expected], abs=1e-9)
     assert found.bm25.tolist() == pytest.approx([each[1] for _, each in expected], abs=1e-9)
     assert found.passages.tolist() == [each[2] for _, each in expected]
     assert list(found.words) == [each[3] for _, each in expected]
-    assert (found.rows.dtype, found.coverage.dtype, found.passages.dtype) == (np.int64, np.float64, np.int64)
+    assert [str(each.dtype) for each in (found.rows, found.coverage, found.passages)] == ["int64", "float64", "int64"]
 
 
 def check(shelf: Library, text: str, namespaces: Sequence[str] = ("p",), limit: int = 1000) -> None:
@@ -141,7 +157,7 @@ def check(shelf: Library, text: str, namespaces: Sequence[str] = ("p",), limit: 
     groups = analyse_query(text)
     expected = shelf.by_hand(groups, namespaces)
     ordered = sorted(expected.items(), key=lambda each: (-round(each[1][1], 9), each[0]))
-    nothing = (0.0, 0.0, 0, ())
+    nothing: Score = (0.0, 0.0, 0, ())
     with shelf.store.read(soon()) as reading:
         where = reading.among(Filter(tuple(namespaces)))
         agrees(reading.text.matching(groups, where, limit), ordered[:limit])
@@ -155,11 +171,13 @@ def check(shelf: Library, text: str, namespaces: Sequence[str] = ("p",), limit: 
         agrees(reading.text.matches(groups, where, asked), known)
 
 
-WORDS = (
-    "the a to of is not retry retries retried payment payments queue deploy token OPS-00001 OPS-00002 v1.2.3"
-    " src/agora/app.py getUserName get_user_name don't café cafe naïve ошибка ошибки 数据库 数据 连接 เวลา नमस्ते"
-    ' 🚀 C++ "quoted" AND OR NOT NEAR n1 n2 * ( ) { } ^ : - foo_bar FOO ﬁle x1 2026-01-15 10% $5 @ann #12'
-).split()
+WORDS = [
+    *("the", "a", "to", "of", "is", "not", "retry", "retries", "retried", "payment", "payments", "queue", "deploy"),
+    *("token", "OPS-00001", "OPS-00002", "v1.2.3", "src/agora/app.py", "getUserName", "get_user_name", "don't"),
+    *("café", "cafe", "naïve", "ошибка", "ошибки", "数据库", "数据", "连接", "เวลา", "नमस्ते", "🚀", "C++", '"quoted"'),
+    *("AND", "OR", "NOT", "NEAR", "n1", "n2", "*", "(", ")", "{", "}", "^", ":", "-", "foo_bar", "FOO", "ﬁle", "x1"),
+    *("2026-01-15", "10%", "$5", "@ann", "#12"),
+]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=30).map(" ".join)
 titles = st.none() | st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 

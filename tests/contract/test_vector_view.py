@@ -244,7 +244,7 @@ def test_cosines_of_given_rows_come_in_their_order(shelf: Shelf, numbers: np.ran
 
 @pytest.mark.parametrize("seed", range(6))
 def test_any_run_of_changes_leaves_the_same_as_a_search_by_hand(shelf: Shelf, seed: int) -> None:
-    chance, numbers = random.Random(seed), np.random.default_rng(seed)
+    chance, numbers = random.Random(seed), np.random.default_rng(seed)  # noqa: S311 - repeatable
     second = SqliteStore(shelf.store._database.path, PROFILE, shelf.clock)
     for step in range(120):
         items = list(shelf.items.values())

@@ -11,6 +11,7 @@ import pytest
 from tests.integration.processes import AGORA, RunAgora, environment
 
 from agora import __version__
+from agora.cli.demo import _tell
 from agora.config.settings import SETTINGS
 from agora.memory.notes import Notes
 from agora.model.caller import Caller, Scope
@@ -114,19 +115,12 @@ MISTAKES: list[tuple[list[str], int, list[str]]] = [
     (["qurey", "x"], 2, ["No such command 'qurey'", "query"]),
     (["query", "x", "--top-j", "3"], 2, ["No such option", "--top-j", "--top-k"]),
     (["save"], 2, ["Missing argument"]),
-    (["query", "x", "-k", "many"], 2, ["--top-k"]),
     (["query", "x", "-k", "0"], 2, ["agora: top_k: must be between 1 and 50"]),
-    (["query", " "], 2, ["agora: query: must not be blank"]),
-    (["query", "x", "--since", "someday"], 2, ["agora: since: must be an ISO 8601 date"]),
-    (["query", "x", "--mode", "psychic"], 2, ["agora: mode: must be one of hybrid, semantic, lexical"]),
     (["query", "x", "-n", "two words"], 2, ["agora: namespace: may not contain ' '", "Use a name like owner/repo."]),
     (["save", "x", "--metadata", '{"a":'], 2, ["agora: metadata: must be JSON", "character 5"]),
-    (["save", "x", "--metadata", "[1]"], 2, ["agora: metadata: must be a JSON object"]),
     (["save", "x", "--metadata", "[" * 50_000], 2, ["agora: metadata: is nested too deep"]),
-    (["save", "x", "--metadata", '{"n": 1e999}'], 2, ["agora: metadata.n: must be a finite number"]),
     (["save", "x", "--confidence", "nan"], 2, ["agora: confidence: must be a finite number"]),
     (["save", "x", "--expires-in", "9" * 5_000], 2, ["agora: expires_in: must have at most 32 characters"]),
-    (["save", "x", "--expires-in", "0"], 2, ["agora: expires_in: must be between 1 second"]),
     (["get", "17"], 2, ["agora: ids[0]: must be the id of a note"]),
     (["forget"], 2, ["agora: ids: at least one of ids, tags, agent, namespace, before is required"]),
     (["restore", UNKNOWN], 1, ["agora: no note with id", "Ids look like"]),
@@ -201,8 +195,7 @@ def test_a_note_cannot_drive_the_terminal(run_agora: RunAgora) -> None:
         run_agora("get", note),
         run_agora("forget", note),
         run_agora("status"),
-        run_agora("query", "x", "-n", "a\x1b[2J"),
-        run_agora("save", evil.replace("before", "Before"), "--metadata", '{"\\u001b[2J": "\\u0000"}'),
+        run_agora("save", "x", "--metadata", '{"\\u001b[2J": "\\u0000"}'),
     ]
     for done in shown:
         for stream in (done.stdout, done.stderr):
@@ -259,7 +252,9 @@ def test_help_and_version_are_there(run_agora: RunAgora) -> None:
     assert not any(line.endswith("...") for line in described), "no description is cut"
 
 
-def test_the_demo_finds_the_note_of_one_process_in_another(run_agora: RunAgora) -> None:
+def test_the_demo_finds_the_note_of_one_process_in_another_and_tells_of_it(
+    run_agora: RunAgora, capsys: pytest.CaptureFixture[str]
+) -> None:
     steps = said(run_agora("demo", "--json", env={"AGORA_AGENT": "somebody", "AGORA_NAMESPACE_DEFAULT": "x/y"}))
     assert steps["a"]["pid"] != steps["b"]["pid"]
     for answer in ("first", "second"):
@@ -270,15 +265,15 @@ def test_the_demo_finds_the_note_of_one_process_in_another(run_agora: RunAgora) 
     shared = words & {word.strip("?.,:;'").casefold() for word in hit["content"].split()}
     assert not shared - {"for", "why", "do", "the", "a"}, "the question shares no word with its answer"
     assert not Path(steps["home"]).exists()
-
-
-def test_the_demo_says_it_in_words_and_keeps_a_folder_that_was_named(run_agora: RunAgora, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    done = run_agora("demo", "--home", str(kept), "--question", "where are login sessions kept")
-    assert done.returncode == 0
-    for words in ("agent A  server process", "agent B  server process", "saved by agent-a", "sliding expiry"):
-        assert words in done.stdout
-    assert (kept / "agora.db").exists()
+    _tell(steps)
+    told = capsys.readouterr().out
+    for line in (
+        f"agent A  server process {steps['a']['pid']}",
+        f"agent B  server process {steps['b']['pid']}",
+        "saved by agent-a",
+        hit["content"],
+    ):
+        assert line in told
 
 
 def test_a_demo_that_cannot_work_says_why_and_fails(run_agora: RunAgora, tmp_path: Path) -> None:

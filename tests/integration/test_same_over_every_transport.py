@@ -10,6 +10,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from tests.integration.clients import Era, HttpServer, SdkClient, over_stdio
 
+from agora.protocol.tools.table import TABLE
+
 SETTINGS = {"namespace.default": "acme/shop"}
 TEXTS = ["perché no, città", "数据库连接超时", "ошибка 😀", "e\u0301 is not \u00e9", 'quo"te\\ \u2028 tab\there']
 
@@ -38,14 +40,10 @@ def place() -> str:
 
 def test_the_tools_are_listed_with_their_schemas(client: SdkClient) -> None:
     tools = client.portal.call(client.client.list_tools).tools
-    assert [tool.name for tool in tools] == [
-        "agora_save",
-        "agora_query",
-        "agora_get",
-        "agora_forget",
-        "agora_restore",
-        "agora_status",
-    ]
+    assert [tool.name for tool in tools] == [tool.name for tool in TABLE]
+    assert {"agora_save", "agora_query", "agora_get", "agora_forget", "agora_restore", "agora_status"} <= {
+        tool.name for tool in tools
+    }
     assert all(tool.input_schema["type"] == "object" and tool.output_schema for tool in tools)
 
 

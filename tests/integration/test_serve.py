@@ -144,11 +144,11 @@ def test_the_project_is_the_folder_that_the_client_started_the_server_in(
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    one, same, two = serve(), serve(), serve(cwd=other)
+    one, two = serve(), serve(cwd=other)
     saved = one.call("agora_save", content="only here")
     assert saved["namespace"].startswith(f"{project.name}-")
     assert saved["namespace_rule"] == "folder"
-    assert len(same.call("agora_query", query="only here")["results"]) == 1
+    assert len(one.call("agora_query", query="only here")["results"]) == 1
     assert two.call("agora_query", query="only here")["results"] == []
     assert two.call("agora_get", ids=[saved["id"]])["unknown"] == [saved["id"]]
 

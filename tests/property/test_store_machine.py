@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from agora.memory.notes import Notes
 from agora.model.caller import Caller, Scope
@@ -110,15 +110,23 @@ class StoreMachine(RuleBasedStateMachine):
         return next((row for row in found if row.superseded_by is None), None)
 
     @rule(target=ids, content=contents, namespace=namespaces, agent=agents, key=keys, lives=lives, which=stores)
-    def save(
-        self, content: str, namespace: str, agent: str, key: str | None, lives: int | None, which: int
-    ) -> str:
+    def save(self, content: str, namespace: str, agent: str, key: str | None, lives: int | None, which: int) -> str:
+        return self.saved(content, namespace, agent, key, lives, which)
+
+    @rule(target=ids, chosen=ids, agent=agents, which=stores)
+    def save_again(self, chosen: str, agent: str, which: int) -> str:
+        row = self.rows[chosen]
+        return self.saved(row.content, row.namespace, agent, row.key, None, which)
+
+    def saved(self, content: str, namespace: str, agent: str, key: str | None, lives: int | None, which: int) -> str:
         ends = None if lives is None else self.now + lives
         expires_at = None if ends is None else self.start + timedelta(seconds=ends)
         draft = Draft(content, namespace, tags=(agent,), key=key, expires_at=expires_at)
         head = self.head(namespace, key) if key else None
         twin = self.twin(namespace, content)
-        joins = twin if key is None else head if head and self.state(head) == "live" and head.content == content else None
+        joins = (
+            twin if key is None else head if head and self.state(head) == "live" and head.content == content else None
+        )
         saved = self.notes(which).save(draft, self.caller(namespace, agent), Deadline(20))
         assert saved.sequence > self.sequence
         self.sequence = saved.sequence
@@ -144,16 +152,14 @@ class StoreMachine(RuleBasedStateMachine):
         assert saved.supersedes == (replaced[0].id if replaced else None)
         return saved.id
 
-    @rule(target=ids, chosen=ids, agent=agents, which=stores)
-    def save_again(self, chosen: str, agent: str, which: int) -> str:
-        row = self.rows[chosen]
-        return self.save(row.content, row.namespace, agent, row.key, None, which)
-
     @rule(chosen=ids, which=stores, dry_run=st.booleans())
     def forget(self, chosen: str, which: int, dry_run: bool) -> None:
         row = self.rows[chosen]
         done = self.notes(which).forget(
-            Selection((row.namespace,), (chosen,), reason="test"), self.caller(row.namespace), Deadline(20), dry_run=dry_run
+            Selection((row.namespace,), (chosen,), reason="test"),
+            self.caller(row.namespace),
+            Deadline(20),
+            dry_run=dry_run,
         )
         if self.expired(row):
             assert done.unknown == (chosen,)
@@ -180,6 +186,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(chosen=ids, which=stores)
     def restore(self, chosen: str, which: int) -> None:
+        self.restored(chosen, which)
+
+    def restored(self, chosen: str, which: int) -> None:
         row = self.rows[chosen]
         done = self.notes(which).restore((chosen,), self.caller(row.namespace), Deadline(20))
         twin = self.twin(row.namespace, row.content)
@@ -201,7 +210,7 @@ class StoreMachine(RuleBasedStateMachine):
     def restore_all(self, which: int) -> None:
         for chosen, row in self.rows.items():
             if row.forgotten:
-                self.restore(chosen, which)
+                self.restored(chosen, which)
 
     @rule(seconds=st.integers(1, 12))
     def wait(self, seconds: int) -> None:
@@ -213,12 +222,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.stores[which].close()
         self.stores[which] = self.opened()
 
-    @rule(target=ids)
-    def restart_all(self) -> object:
+    @rule()
+    def restart_all(self) -> None:
         for store in self.stores:
             store.close()
         self.stores = [self.opened(), self.opened()]
-        return multiple()
 
     @rule(chosen=consumes(ids), which=stores, namespace=namespaces)
     def get(self, chosen: str, which: int, namespace: str) -> None:
@@ -276,7 +284,9 @@ class StoreMachine(RuleBasedStateMachine):
         for number, store in enumerate(self.stores):
             with store.read(Deadline(20)) as reading:
                 counts = reading.counts(NAMESPACES)
-                rows = reading.vectors.nearest(np.ones(16, np.float32) / 4, reading.among(Filter(NAMESPACES)), 10_000).rows
+                rows = reading.vectors.nearest(
+                    np.full(16, 0.25, np.float32), reading.among(Filter(NAMESPACES)), 10_000
+                ).rows
                 found = {note.id for note in reading.by_row(rows.tolist()).values()}
                 assert reading.sequence == self.sequence, number
             states = [self.state(row) for row in self.rows.values()]
@@ -287,9 +297,7 @@ class StoreMachine(RuleBasedStateMachine):
             live = self.live(*NAMESPACES)
             assert found == {row.id for row in live}
             assert counts["agents"] == {
-                agent: number
-                for agent in ("ann", "bob", "cid")
-                if (number := sum(agent in row.savers for row in live))
+                agent: number for agent in ("ann", "bob", "cid") if (number := sum(agent in row.savers for row in live))
             }
 
     def teardown(self) -> None:

@@ -24,7 +24,7 @@ from agora.protocol.server import INSTRUCTIONS
 from agora.protocol.tools.table import BY_NAME, TABLE, Tool
 
 SOURCE = Path(__file__).parents[2] / "src"
-NAMES = ["agora_save", "agora_query", "agora_get", "agora_forget", "agora_restore", "agora_status"]
+NAMES = ["agora_save", "agora_query", "agora_get", "agora_crossref", "agora_forget", "agora_restore", "agora_status"]
 LIST = """
 import json
 from agora.protocol.server import _listed
@@ -128,6 +128,7 @@ def test_the_hints_say_what_the_tools_do() -> None:
         "agora_save": (False, False, False),
         "agora_query": (True, False, True),
         "agora_get": (True, False, True),
+        "agora_crossref": (True, False, True),
         "agora_forget": (False, True, True),
         "agora_restore": (False, False, True),
         "agora_status": (True, False, True),
@@ -143,6 +144,7 @@ async def test_tools_that_say_they_only_read_write_nothing_and_idempotent_ones_c
         calls: dict[str, dict[str, Any]] = {
             "agora_query": {"query": "note"},
             "agora_get": {"ids": [saved["id"]]},
+            "agora_crossref": {"query": "note"},
             "agora_forget": {"ids": [saved["id"]], "dry_run": False},
             "agora_restore": {"ids": [saved["id"]]},
             "agora_status": {},

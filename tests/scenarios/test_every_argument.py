@@ -42,6 +42,13 @@ SAMPLES: dict[str, dict[str, list[Any]]] = {
         "explain": [True, False],
     },
     "agora_get": {"ids": [["KNOWN"], ["KNOWN", "KNOWN"], ["n_01J00000000000000000000000"] * 100]},
+    "agora_crossref": {
+        "query": ["text", "?"],
+        "id": ["KNOWN"],
+        "agents": [[], ["tester", "nobody"]],
+        "since": ["yesterday", "2020-01-01"],
+        "namespace": ["shared", "never/used"],
+    },
     "agora_forget": {
         "ids": [["KNOWN"]],
         "tags": [["one"]],
@@ -55,14 +62,21 @@ SAMPLES: dict[str, dict[str, list[Any]]] = {
     "agora_status": {},
 }
 NEEDED: dict[str, dict[str, Any]] = {
+    "agora_crossref": {"query": "text"},
     "agora_save": {"content": "a text"},
     "agora_query": {"query": "text"},
     "agora_forget": {"tags": ["one"]},
 }
 
 
+# An argument that takes the place of another one.
+INSTEAD = {("agora_crossref", "id"): "query"}
+
+
 def with_known(value: object, known: str) -> object:
-    return [known if item == "KNOWN" else item for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [with_known(item, known) for item in value]
+    return known if value == "KNOWN" else value
 
 
 def test_there_is_a_sample_for_every_argument_there_is() -> None:
@@ -78,7 +92,11 @@ async def test_every_argument_works_alone_and_with_all_others(bench: Bench, mode
         await bench.ok(client, tool, **NEEDED.get(tool, {"ids": [known]} if "ids" in SAMPLES[tool] else {}))
         for name, values in SAMPLES[tool].items():
             for value in values:
-                await bench.ok(client, tool, **NEEDED.get(tool, {}) | {name: with_known(value, known)})
-        together = {name: with_known(values[-1], known) for name, values in SAMPLES[tool].items()}
+                given = NEEDED.get(tool, {}) | {name: with_known(value, known)}
+                given.pop(INSTEAD.get((tool, name), ""), None)
+                await bench.ok(client, tool, **given)
+        together = {
+            name: with_known(values[-1], known) for name, values in SAMPLES[tool].items() if (tool, name) not in INSTEAD
+        }
         if tool != "agora_restore":
             await bench.ok(client, tool, **together)

@@ -98,6 +98,10 @@ class CachedEncoder:
             counts = {"entries": len(self._memory), "hits": self._hits, "misses": self._misses}
         return {**self._inner.details(), "cache": counts}
 
+    def close(self) -> None:
+        """As the encoder inside."""
+        self._inner.close()
+
     def _known(self, key: bytes) -> Vector | None:
         with self._lock:
             found = self._memory.get(key)

@@ -10,8 +10,10 @@ from agora import __version__
 from agora.cli import output
 from agora.cli.cache import cache
 from agora.cli.configuration import config
+from agora.cli.crossref import crossref
 from agora.cli.demo import demo
 from agora.cli.doctor import doctor
+from agora.cli.exchange import export, import_
 from agora.cli.notes import forget, get, query, restore, save, status
 from agora.cli.serve import serve
 from agora.cli.token import token
@@ -25,8 +27,24 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _command in (save, query, get, forget, restore, status, demo, serve, token, cache, config, doctor):
-    app.command(_command.__name__)(_command)
+for _command in (
+    save,
+    query,
+    get,
+    crossref,
+    forget,
+    restore,
+    status,
+    demo,
+    serve,
+    token,
+    export,
+    import_,
+    cache,
+    config,
+    doctor,
+):
+    app.command(_command.__name__.rstrip("_"))(_command)
 
 
 def _show_version(wanted: bool) -> None:

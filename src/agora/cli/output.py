@@ -23,9 +23,9 @@ def fail(error: AgoraError, *, json_wanted: bool) -> int:
     """Say what went wrong, on stderr and with `--json` on stdout too; the exit status to use."""
     if json_wanted:
         as_json({"error": error.details()})
-    print(f"agora: {_printable(error.message)}", file=sys.stderr)
+    print(f"agora: {printable(error.message)}", file=sys.stderr)
     if error.hint:
-        print(f"  {_printable(error.hint)}", file=sys.stderr)
+        print(f"  {printable(error.hint)}", file=sys.stderr)
     return 2 if isinstance(error, InvalidInput | ConfigError) else 1
 
 
@@ -40,18 +40,18 @@ def saved(data: Data) -> None:
     """The outcome of a save."""
     extra = f" (the text was there: {data['duplicate_of']})" if "duplicate_of" in data else ""
     extra = f" (version {data['version']}, replaces {data['supersedes']})" if "supersedes" in data else extra
-    _line(f"{data['status']} {data['id']} in {data['namespace']}{extra}")
+    line(f"{data['status']} {data['id']} in {data['namespace']}{extra}")
     for near in data["related"]:
-        _line(f"  related {near['score']:.2f} {near['id']} {near['agent']}: {near['title']}")
+        line(f"  related {near['score']:.2f} {near['id']} {near['agent']}: {near['title']}")
 
 
 def found(data: Data) -> None:
     """The results of a query."""
     for place, hit in enumerate(data["results"], start=1):
-        _line(f"{place}. {hit['score']:.2f}  {_head(hit)}")
-        print(_indented(hit["content"]))
+        line(f"{place}. {hit['score']:.2f}  {_head(hit)}")
+        print(indented(hit["content"]))
         if "explain" in hit:
-            _line(f"   {json.dumps(hit['explain'], ensure_ascii=False)}")
+            line(f"   {json.dumps(hit['explain'], ensure_ascii=False)}")
     if not data["results"]:
         print("nothing found")
     note = f", {data['omitted']} more" if data["omitted"] else ""
@@ -61,10 +61,10 @@ def found(data: Data) -> None:
 def notes(data: Data) -> None:
     """Whole notes."""
     for each in data["notes"]:
-        _line(_head(each))
-        print(_indented(each["content"]))
+        line(_head(each))
+        print(indented(each["content"]))
         for version in each.get("history", ()):
-            _line(f"   version {version['version']}: {version['id']} {version['agent']} {version['created_at']}")
+            line(f"   version {version['version']}: {version['id']} {version['agent']} {version['created_at']}")
     for name in ("unknown", "forgotten", "expired"):
         _listed(name, data[name])
 
@@ -74,7 +74,7 @@ def forgotten(data: Data) -> None:
     verb = "would forget" if data["dry_run"] else "forgot"
     print(f"{verb} {data['count']} note{'' if data['count'] == 1 else 's'}")
     for each in data["notes"]:
-        _line(f"  {each['id']} {each['agent']} {each['created_at']}: {each['title']}")
+        line(f"  {each['id']} {each['agent']} {each['created_at']}: {each['title']}")
     _listed("unknown", data["unknown"])
     _listed("already forgotten", data["already_forgotten"])
     if data["kept_for_other_savers"]:
@@ -93,16 +93,16 @@ def restored(data: Data) -> None:
 
 def status(data: Data) -> None:
     """The status, one line a subject."""
-    _line(f"agora {data['version']}: {data['health']}")
+    line(f"agora {data['version']}: {data['health']}")
     for problem in data["problems"]:
-        _line(f"  {problem['code']}: {problem['message']}")
+        line(f"  {problem['code']}: {problem['message']}")
         if problem.get("hint"):
-            _line(f"    {problem['hint']}")
+            line(f"    {problem['hint']}")
     rows = {"data": data["home"], "namespace": f"{data['namespace']} ({data['namespace_rule']})"}
     if "notes" in data:
         rows |= _counted(data)
     for name, value in rows.items():
-        _line(f"{name:<11} {value}")
+        line(f"{name:<11} {value}")
 
 
 def _counted(data: Data) -> dict[str, str]:
@@ -122,18 +122,18 @@ def _counted(data: Data) -> dict[str, str]:
 def checks(found: Sequence[Data]) -> None:
     """What `agora doctor` found, one line a check."""
     for check in found:
-        _line(f"{'ok  ' if check['ok'] else 'FAIL'}  {check['name']}: {check['message']}")
+        line(f"{'ok  ' if check['ok'] else 'FAIL'}  {check['name']}: {check['message']}")
         if not check["ok"] and check.get("hint"):
-            _line(f"        {check['hint']}")
+            line(f"        {check['hint']}")
 
 
 def configuration(rows: Sequence[Row], file: str) -> None:
     """Each setting, its value and its source."""
     width = max(len(row.key) for row in rows)
     for row in rows:
-        _line(f"{row.key:<{width}}  {'none' if row.value is None else row.value}  ({row.source})")
-    _line("")
-    _line(f"file: {file}")
+        line(f"{row.key:<{width}}  {'none' if row.value is None else row.value}  ({row.source})")
+    line("")
+    line(f"file: {file}")
 
 
 def _head(each: Data) -> str:
@@ -142,8 +142,9 @@ def _head(each: Data) -> str:
     return f"{each['id']}{title} — {each['agent']}, {each['created_at'][:10]}, {each['namespace']}{tags}"
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"   {_printable(line)}" for line in text.splitlines() or [""])
+def indented(text: str) -> str:
+    """A text of any number of lines as it stands under a heading."""
+    return "\n".join(f"   {printable(line)}" for line in text.splitlines() or [""])
 
 
 def _listed(name: str, ids: Sequence[str]) -> None:
@@ -151,11 +152,12 @@ def _listed(name: str, ids: Sequence[str]) -> None:
         print(f"{name}: {', '.join(ids)}")
 
 
-def _line(text: str) -> None:
-    print(_printable(text))
+def line(text: str) -> None:
+    """`text` on one line, with nothing in it that drives a terminal."""
+    print(printable(text))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """`text` on one line, with nothing that drives a terminal or turns the direction of writing: that is shown."""
     return "".join(f"\\u{ord(c):04x}" if _drives(c) else c for c in text)
 

@@ -58,7 +58,7 @@ def run_tool(
         from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
 
         loaded = settings(home, config)
-        configure_logging(_quiet(loaded))
+        configure_logging(quiet(loaded))
         with opened(loaded) as agora:
             interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
             connection = agora.connection(origin="user" if interactive else "agent", folder=Path.cwd())
@@ -90,7 +90,7 @@ def errors_as_status(*, json_wanted: bool) -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _quiet(loaded: Loaded) -> Any:  # noqa: ANN401 - Settings, without importing it here
+def quiet(loaded: Loaded) -> Any:  # noqa: ANN401 - Settings, without importing it here
     """The settings with a log level that keeps a command's own output readable."""
     if loaded.sources["log.level"] != "default":
         return loaded.settings

@@ -134,7 +134,9 @@ def _described(folder: Path, path: Path, given: Given) -> Manifest:
         max_tokens=given.max_tokens or _max_tokens(folder),
     )
     prompts = _read(folder, "config_sentence_transformers.json")
-    found = prompts.get("prompts") or {}
+    found = prompts.get("prompts")
+    if not isinstance(found, dict):
+        found = {}
     usual = found.get(prompts.get("default_prompt_name"), "")
     document = found.get("document", found.get("passage", usual))
     manifest = Manifest(folder, model, tokenizer, fingerprint, (), graph)
@@ -158,7 +160,7 @@ def _hashed(folder: Path, path: Path) -> ModelFile:
 
 def _pooling(folder: Path) -> tuple[Literal["mean", "cls"] | None, bool]:
     """How the files say that tokens are pooled, and whether a layer of weights comes after it."""
-    modules = _read(folder, "modules.json", list)
+    modules = [module for module in _read(folder, "modules.json", list) if isinstance(module, dict)]
     kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     place = next((module.get("path", "") for module, kind in zip(modules, kinds, strict=True) if kind == "Pooling"), "")
     found = _read(folder, f"{place or '1_Pooling'}/config.json")

@@ -141,6 +141,9 @@ class OnnxEncoder:
             found["error"] = self._error.message
         return found
 
+    def close(self) -> None:
+        """There are no connections; the model stays."""
+
     def _ready(self, deadline: Deadline) -> Loaded:
         self.warm_up()
         while not self._settled.wait(min(_SLICE, deadline.remaining())):

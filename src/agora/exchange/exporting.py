@@ -26,7 +26,7 @@ class Exporter:
         self._clock = clock
         self._log = log
 
-    def run(  # noqa: PLR0913 - what, for whom, where to, and how it is told
+    def run(
         self,
         extract: Extract,
         caller: Caller,

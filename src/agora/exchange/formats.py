@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -78,3 +79,15 @@ def recognise(source: Source) -> str:
         source.name,
         hint=f"Name its format with --format: {', '.join(FORMATS)}.",
     )
+
+
+def known_format(name: str | None) -> str | None:
+    """`name`, if it is that of a format or None.
+
+    Raises: InvalidInput that names the nearest one.
+    """
+    if name is None or name in FORMATS:
+        return name
+    near = difflib.get_close_matches(name, FORMATS, n=1)
+    reason = f"is no format; did you mean {near[0]!r}?" if near else f"is no format; there are {', '.join(FORMATS)}"
+    raise InvalidInput("format", reason, name)

@@ -37,8 +37,10 @@ Callers = Callable[[str | None], Caller]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How a file is taken. Of Agora's own format `namespaces` are the ones to take, none for all; texts of other tools
-    go to the only one, else to the caller's own. `origin` can only lower what the texts have by their source.
+    """How a file is taken.
+
+    Of Agora's own format `namespaces` are the ones to take, none for all; texts of other tools go to the only one, else
+    to the caller's own. `origin` can only lower what the texts have by their source.
     """
 
     format: str | None = None
@@ -105,7 +107,7 @@ class Importer:
 class _Taking:
     """Batches of arrivals on their way into the store."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts it is made of
+    def __init__(
         self,
         incoming: Incoming,
         encoder: Encoder,
@@ -204,7 +206,7 @@ class _Native:
 class _Foreign:
     """Texts of another tool as versions that the caller makes of them."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts it is made of
+    def __init__(
         self, name: str, callers: Callers, wanted: Wanted, report: Report, clock: Clock, content_bytes: int
     ) -> None:
         if len(wanted.namespaces) > 1:

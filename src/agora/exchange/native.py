@@ -16,8 +16,8 @@ journal, `encoder` (`digest` of its fingerprint, `name`, `dimension`), `selectio
 Version: `id`, `type`, `namespace`, `kind`, `key`, `version` (number within its key), `title`, `content`, `metadata`,
 `confidence`, `session`, `seq`, `speaker`, `occurred_at`, `created_at`, `updated_at`, `expires_at`, `supersedes` (id),
 `superseded_by` (id), `superseded_at`, `replaces` (of everything it superseded: `id`, `at`, `sha256` of the text),
-`forgotten_at`, `forget_reason`, `purged_at` (then there is no `content`), `savers`, and with vectors `passages` (`start`
-and `stop` in code points of the content, `vector`: little-endian float32 in base64).
+`forgotten_at`, `forget_reason`, `purged_at` (then there is no `content`), `savers`, and with vectors `passages`
+(`start` and `stop` in code points of the content, `vector`: little-endian float32 in base64).
 Each saver, the first first: `agent`, `client`, `client_version`, `token` (its name), `session`, `origin`, `first_at`,
 `last_at`, `times`, `given` (title, metadata, confidence as this saver gave them), `tags` (that this saver gave).
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agora.model.caller import Origin
-from agora.ports.transfer import Version
+from agora.ports.transfer import Giver, Version
 
 _RANKS: tuple[Origin, ...] = ("user", "agent", "tool", "web")
 """Highest authority first."""
@@ -23,7 +23,7 @@ def lowered(version: Version, most: Origin) -> tuple[Version, int]:
     if not high:
         return version, 0
     kept: dict[tuple[str, ...], int] = {}
-    savers = []
+    savers: list[Giver] = []
     for giver in version.savers:
         down = replace(giver, origin=lowest(giver.origin, most))
         identity = (down.agent, down.client, down.client_version, down.token, down.session, down.origin)

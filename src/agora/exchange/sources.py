@@ -75,7 +75,7 @@ class Source:
         try:
             return self._raw.read(most)
         except _DAMAGE as error:
-            self.damage = f"the compressed file is damaged: {error or 'it ends too early'}"
+            self.damage = f"the compressed file is damaged: {str(error) or 'it ends too early'}"
             return b""
 
 
@@ -129,7 +129,7 @@ def _archive(path: str, name: str, stack: contextlib.ExitStack) -> list[Source]:
 
 
 def _shown(path: Path) -> str:
-    """The path below the current folder if it is there, else the name alone: what is kept must not tell of a machine."""
+    """The path below the current folder if it is there, else the name alone: it is kept, and must not tell too much."""
     with contextlib.suppress(ValueError):
         return path.resolve().relative_to(Path.cwd()).as_posix()
     return path.name

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from agora.errors import AgoraError, NoteNotFound
 from agora.memory.access import require
+from agora.memory.crossref import FLOOR, NEAR_FLOOR, Question, cross_reference, subject_of, subject_text
 from agora.memory.keys import key_of
 from agora.memory.passages import embed
 from agora.memory.ranking import VERSION, weights_for
 from agora.memory.search import search
 from agora.model.caller import Caller
+from agora.model.crossref import CrossReference, Read, Topic
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Related, Saved
-from agora.model.query import Answer, Filter, Query
+from agora.model.query import Answer, Filter, Mode, Query
 from agora.model.selection import Forgotten, Restored, Selection
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
@@ -111,21 +114,43 @@ class Notes:
             known = self._cache.get(key_of(query, state, profile), state.now)
             if known is not None:
                 # What the key names has not changed, so the answer is the one that this snapshot gives too.
-                return replace(known[0], sequence=sequence, cached=known[1])
+                answer = replace(known[0], sequence=sequence, cached=known[1])
+                self._given(caller, [hit.note.id for hit in answer.hits], answer.namespaces, sequence, state.now)
+                return answer
         # The model may take a while: no snapshot is held open meanwhile.
         vector = None
         if query.mode != "lexical":
+            if (mismatch := self._records.mismatch) is not None:
+                # Before the model is loaded, or a server asked, for nothing.
+                raise mismatch
             vector = self._questions.encode_question(query.text, self._for_model(deadline))
         groups = () if query.mode == "semantic" else analyse_query(query.text)
-        reads = not self._encoder.languages or language_of(query.text) in self._encoder.languages
-        weights = weights_for(query.mode, reads=reads)
+        weights = weights_for(query.mode, reads=self._reads(query.text))
         deadline.check()
         with self._records.read(deadline) as reading:
             answer = search(reading, query, weights, vector, groups, self._log)
             state = reading.state(query.filter.namespaces)
         if self._cache is not None:
             self._cache.put(key_of(query, state, profile), answer, state.now, state.next_expiry)
+        self._given(caller, [hit.note.id for hit in answer.hits], answer.namespaces, answer.sequence, state.now)
         return answer
+
+    def crossref(self, topic: Topic, caller: Caller, deadline: Deadline) -> CrossReference:
+        """What different agents know about `topic`, which names a question or a note, and what others changed.
+
+        Raises: as `query`; NoteNotFound if the topic is a note that the caller may not see.
+        """
+        require(caller, topic.namespaces)
+        now = self._clock.now()
+        # What this process answered before counts as read, however short ago.
+        self._records.settle_reads(deadline)
+        question = self._question(topic, caller, now, deadline)
+        deadline.check()
+        with self._records.read(deadline) as reading:
+            found = cross_reference(reading, topic, question, caller, now)
+        shown = [stated.note.id for position in found.positions for stated in position.notes]
+        self._given(caller, shown, found.namespaces, found.sequence, now)
+        return found
 
     def get(self, ids: Sequence[str], caller: Caller, deadline: Deadline) -> Got:
         """The whole notes with these ids; superseded versions too, marked as such."""
@@ -147,7 +172,9 @@ class Notes:
                     notes.append(note)
                     if note.key is not None:
                         history[public_id] = reading.history(note)
-            return Got(tuple(notes), history, tuple(unknown), tuple(forgotten), tuple(expired), reading.sequence)
+            got = Got(tuple(notes), history, tuple(unknown), tuple(forgotten), tuple(expired), reading.sequence)
+        self._given(caller, [note.id for note in notes], (), got.sequence, now)
+        return got
 
     def forget(self, selection: Selection, caller: Caller, deadline: Deadline, *, dry_run: bool) -> Forgotten:
         """Hide the selected notes from every query until they are restored; a dry run only says which."""
@@ -195,6 +222,36 @@ class Notes:
 
     def _embed(self, draft: Draft, deadline: Deadline) -> Embedded:
         return embed(self._encoder, draft.title, draft.content, self._for_model(deadline))
+
+    def _question(self, topic: Topic, caller: Caller, now: datetime, deadline: Deadline) -> Question:
+        text = topic.query
+        if text is None:
+            with self._records.read(deadline) as reading:
+                text = subject_text(subject_of(reading, topic, caller, now))
+        if (mismatch := self._records.mismatch) is not None:
+            raise mismatch
+        mode: Mode = "semantic" if topic.query is None else "hybrid"
+        weights = weights_for(mode, reads=self._reads(text))
+        if topic.query is None:
+            # A note beside notes is no question, to encoders that tell the two apart.
+            return Question(self._encoder.encode(text, self._for_model(deadline)), (), weights, NEAR_FLOOR)
+        vector = self._questions.encode_question(text, self._for_model(deadline))
+        return Question(vector, analyse_query(text), weights, FLOOR)
+
+    def _given(
+        self, caller: Caller, ids: Iterable[str], namespaces: tuple[str, ...], sequence: int, now: datetime
+    ) -> None:
+        """Log what an answer gives away, behind the answer: it neither waits for that nor fails with it."""
+        session, agent = caller.reader
+        read = Read(session, agent, tuple(dict.fromkeys(ids)), namespaces, sequence, now)
+        self._records.log_read(read, self._not_logged)
+
+    def _not_logged(self, error: AgoraError) -> None:
+        self._log.warning("reads were not logged", code=error.code)
+
+    def _reads(self, text: str) -> bool:
+        """Whether the encoder was trained on the language of `text`."""
+        return not self._encoder.languages or language_of(text) in self._encoder.languages
 
     def _for_model(self, deadline: Deadline) -> Deadline:
         # The model has its own, shorter deadline; a cancelled call must still stop it.

@@ -38,3 +38,10 @@ class Caller:
     token: str = ""
     """Name of the token the connection came with, never the secret; empty without one."""
     origin: Origin = "agent"
+    reads_as: tuple[str, str] | None = None
+    """Session and agent of the connection itself, if this call claims others: what it reads is logged under these."""
+
+    @property
+    def reader(self) -> tuple[str, str]:
+        """Session and agent under which the reads of this connection are logged."""
+        return self.reads_as or (self.session, self.agent)

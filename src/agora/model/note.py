@@ -33,6 +33,8 @@ class Saver:
     session: str
     origin: Origin
     at: datetime
+    echo_of: str | None = None
+    """Id of the note that this saver's session had read, and only repeats; None for a source of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,3 +85,7 @@ class Encoder(Protocol):
     def details(self) -> dict[str, Any]:
         """State, fingerprint and load time as plain data, for the status."""
         ...
+
+    def close(self) -> None:
+        """Let connections go, if there are any; a later call may open them again."""
+        ...

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from agora.errors import EmbeddingMismatch
+from agora.errors import AgoraError, EmbeddingMismatch
 from agora.model.caller import Caller
+from agora.model.crossref import Changes, Read, Topic
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Saved
 from agora.model.profile import Fingerprint, Span
@@ -91,6 +92,13 @@ class Reading(Protocol):
         """Every version of a note, oldest first, itself included."""
         ...
 
+    def changes(self, topic: Topic, caller: Caller, most: int) -> Changes:
+        """What others changed in the topic's namespaces since the caller's agent was last answered from them.
+
+        By the topic's agents and since its time, if it has any; at most `most`, newest first.
+        """
+        ...
+
     def counts(self, namespaces: Sequence[str]) -> dict[str, Any]:
         """Numbers of rows by state, agent and namespace, of `namespaces` alone, as plain data."""
         ...
@@ -130,6 +138,20 @@ class Records(Protocol):
 
     def restore(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline) -> Restored:
         """Bring forgotten notes back."""
+        ...
+
+    def log_read(self, read: Read, failed: Callable[[AgoraError], None]) -> None:
+        """Remember that a session was given notes; returns at once, and changes no note and no sequence.
+
+        A save that comes later finds it. `failed` is called, from any thread, if it cannot be written.
+        """
+        ...
+
+    def settle_reads(self, deadline: Deadline) -> None:
+        """Wait until the reads that this process logged are written, or have failed.
+
+        Raises: DeadlineExceeded, Cancelled.
+        """
         ...
 
     def details(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from agora.errors import InvalidInput, PayloadTooLarge
+from agora.model.crossref import Topic
 from agora.model.note import Draft
 from agora.model.query import Filter, Query
 from agora.model.selection import Selection
@@ -52,13 +53,7 @@ def query(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime, qu
 
     Raises: InvalidInput, PayloadTooLarge.
     """
-    if len(given["query"]) > query_chars:
-        raise PayloadTooLarge(
-            "query",
-            f"must have at most {query_chars} characters, it has {len(given['query'])}",
-            given["query"],
-            hint="Ask in a sentence or a few words; the model reads about 200 words.",
-        )
+    _check_length(given["query"], query_chars)
     since, until = given.get("since"), given.get("until")
     where = Filter(
         namespaces=tuple(namespaces),
@@ -78,6 +73,25 @@ def query(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime, qu
         mode=given.get("mode", "hybrid"),
         min_score=given.get("min_score"),
         max_tokens=given.get("max_tokens"),
+    )
+
+
+def topic(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime, query_chars: int) -> Topic:
+    """What the arguments of `agora_crossref` ask about.
+
+    Raises: InvalidInput unless they name a question or an id, and not both; PayloadTooLarge.
+    """
+    if ("query" in given) == ("id" in given):
+        raise InvalidInput("query", "either query or id is required, not both", given.get("query"))
+    if "query" in given:
+        _check_length(given["query"], query_chars)
+    since = given.get("since")
+    return Topic(
+        namespaces=tuple(namespaces),
+        query=given.get("query"),
+        id=given.get("id"),
+        agents=tuple(filter(None, map(name, given.get("agents") or ()))),
+        since=None if since is None else instant("since", since, now, "start"),
     )
 
 
@@ -103,6 +117,16 @@ def selection(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime
 def name(given: str | None) -> str | None:
     """The one spelling of an agent, a session or a key, so that a name that was saved is found again."""
     return None if given is None else unicodedata.normalize("NFC", given.strip())
+
+
+def _check_length(query: str, most: int) -> None:
+    if len(query) > most:
+        raise PayloadTooLarge(
+            "query",
+            f"must have at most {most} characters, it has {len(query)}",
+            query,
+            hint="Ask in a sentence or a few words; the model reads about 200 words.",
+        )
 
 
 def _metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:

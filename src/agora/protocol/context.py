@@ -90,6 +90,7 @@ class Connection:
             client_version=_one_line(version)[:64],
             token=self._token,
             origin=self._origin,
+            reads_as=(self.session, self._agent or client),
         )
 
 

@@ -66,7 +66,8 @@ _EXPONENT = re.compile(r"\d+[eE]\d+$")
 _NAME = re.compile(r"(?<![\w.@])[^\W\d]\w*(?:(?:\.|::)[^\W\d]\w*)*(?P<call>\(\))?(?!@)")
 _SNAKE = re.compile(r"[^\W_]_[^\W_]")
 _CAMEL = re.compile(r"(?:[A-Z]+[a-z0-9]+|[a-z][a-z0-9]+)(?:[A-Z]+[a-z0-9]*)+$")
-_EDGE = ".,;:!?)]}'*"
+_HEAD_EDGE = ".,;:!?)]}*"
+_EDGE = _HEAD_EDGE + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def _url(match: re.Match[str]) -> _Spelt:
 def _exception(match: re.Match[str]) -> _Spelt:
     head = match["head"] or ""
     end = _HEAD_END.search(head)
-    words = folded(head[: end.start()] if end else head).rstrip(_EDGE).split()[:_HEAD_WORDS]
+    words = folded(head[: end.start()] if end else head).rstrip(_HEAD_EDGE).split()[:_HEAD_WORDS]
     return match.start(), match.end("name"), f"{match['name']}{': ' if words else ''}{' '.join(words)}"
 
 

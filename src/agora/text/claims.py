@@ -107,10 +107,15 @@ def _read(text: str, start: int, stop: int, named: Sequence[Anchor]) -> Iterator
         return
     subject: Anchor | None = None
     for clause in _CLAUSE.split(sentence):
-        tokens = [bare for token in _TOKEN.findall(clause) if (bare := token.strip(_EDGE) or token)]
+        tokens = [_bare(token) for token in _TOKEN.findall(clause)]
         if (found := _claim(tokens, here, subject)) is not None:
             yield found
         subject = next((here[ord(t) - _FIRST] for t in reversed(tokens) if _PRIVATE.match(t)), subject)
+
+
+def _bare(token: str) -> str:
+    # "!=" is no "=" in exclamation.
+    return token.strip(_EDGE) if any(c.isalnum() for c in token) else token
 
 
 def _claim(tokens: list[str], here: Sequence[Anchor], subject: Anchor | None) -> Claim | None:

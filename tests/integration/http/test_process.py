@@ -117,7 +117,8 @@ def test_nothing_is_printed_but_on_stderr_where_a_name_is_announced_as_its_addre
 def test_a_server_over_stdio_does_not_load_what_http_needs(tmp_path: Path) -> None:
     program = (
         "import sys, agora.cli.serve, agora.app, agora.protocol.server, agora.transport.serve\n"
-        "print([name for name in sys.modules if name.startswith('agora') and 'http' in name])"
+        "parts = ('transport.http', 'transport.guard', 'transport.sessions', 'transport.draining', 'cli.serve_http')\n"
+        "print([part for part in parts if f'agora.{part}' in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, env=environment(tmp_path), timeout=PATIENCE
@@ -128,14 +129,14 @@ def test_a_server_over_stdio_does_not_load_what_http_needs(tmp_path: Path) -> No
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_an_idle_server_at_once(start: Callable[..., HttpServer], number: signal.Signals) -> None:
-    server = start()
+    server = start(settings={"server.drain": 20})
     with SdkClient(server.target(), era="legacy") as client, server.http() as idle:
         # A client that is connected, with its stream open, delays nothing.
         client.call("agora_save", content="Saved before the end.")
         open_session(idle)
         status, seconds = server.stop(number)
     assert status == 0, server.log
-    assert seconds < 1.0
+    assert seconds < 10, "it did not wait for what never ends"
     assert "ended hard" not in server.log
     assert "Traceback" not in server.log
 

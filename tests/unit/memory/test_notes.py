@@ -7,20 +7,21 @@ import pytest
 from agora.errors import NoteNotFound, WarmingUp
 from agora.memory.notes import Notes
 from agora.model.deadline import Deadline
+from agora.model.query import Mode
 from agora.ports.encoder import Vector
 from agora.testing import FakeEncoder, SilentLog
 
 if TYPE_CHECKING:
     from tests.conftest import Desk, MakeDesk
 
-MODES = ("hybrid", "semantic", "lexical")
+MODES: tuple[Mode, ...] = ("hybrid", "semantic", "lexical")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_hits_come_best_first_with_ties_by_age(desk: Desk, mode: str) -> None:
+def test_hits_come_best_first_with_ties_by_age(desk: Desk, mode: Mode) -> None:
     ids = [desk.save(f"queue number{number}", title=None).id for number in range(6)]
     best = desk.save("queue of payments").id
-    found = desk.query("queue of payments", mode=mode).hits  # type: ignore[arg-type]
+    found = desk.query("queue of payments", mode=mode).hits
     assert found[0].note.id == best
     scores = [hit.score for hit in found]
     assert scores == sorted(scores, reverse=True)
@@ -30,15 +31,15 @@ def test_hits_come_best_first_with_ties_by_age(desk: Desk, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_score_floor_leaves_out_what_scores_less_and_counts_it_nowhere(desk: Desk, mode: str) -> None:
+def test_a_score_floor_leaves_out_what_scores_less_and_counts_it_nowhere(desk: Desk, mode: Mode) -> None:
     for number in range(5):
         desk.save("payments queue " + f"filler{number} " * number)
-    every = desk.query("payments queue", mode=mode).hits  # type: ignore[arg-type]
+    every = desk.query("payments queue", mode=mode).hits
     floor = every[2].score
-    some = desk.query("payments queue", mode=mode, min_score=floor)  # type: ignore[arg-type]
+    some = desk.query("payments queue", mode=mode, min_score=floor)
     assert [hit.note.id for hit in some.hits] == [hit.note.id for hit in every if hit.score >= floor]
     assert some.omitted == 0
-    assert desk.query("payments queue", mode=mode, min_score=1.0).hits == ()  # type: ignore[arg-type]
+    assert desk.query("payments queue", mode=mode, min_score=1.0).hits == ()
 
 
 def test_what_top_k_and_the_budget_cut_is_counted_as_omitted(desk: Desk) -> None:
@@ -51,11 +52,11 @@ def test_what_top_k_and_the_budget_cut_is_counted_as_omitted(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_end_of_a_long_note_is_found_and_shown(make_desk: MakeDesk, mode: str) -> None:
+def test_the_end_of_a_long_note_is_found_and_shown(make_desk: MakeDesk, mode: Mode) -> None:
     desk = make_desk(encoder=FakeEncoder(256, piece=60))
     kept = desk.save("nothing of interest stands in here. " * 600 + "The zebra crosses at noon.").id
     desk.save("another note about something else")
-    (hit, *_) = desk.query("zebra noon", mode=mode, max_tokens=500).hits  # type: ignore[arg-type]
+    (hit, *_) = desk.query("zebra noon", mode=mode, max_tokens=500).hits
     assert hit.note.id == kept
     assert hit.cut
     assert "zebra crosses" in hit.content
@@ -75,14 +76,15 @@ def test_a_title_is_found_and_does_not_shift_the_passages(desk: Desk) -> None:
 
 @pytest.mark.parametrize("text", ["?!", "   ", "…", "()", "\u200b"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_question_without_words_is_answered_without_an_error(desk: Desk, mode: str, text: str) -> None:
+def test_a_question_without_words_is_answered_without_an_error(desk: Desk, mode: Mode, text: str) -> None:
     kept = desk.save("some note").id
     found = desk.found(text, mode=mode)
     assert found == ([] if mode == "lexical" else [kept])
 
 
 @pytest.mark.parametrize(
-    "text", ['"foo AND (bar*', "NEAR(a b)", "scope : n1", "a OR b NOT c", "^x", "-x", "{title} : x", "x*", "'; DROP", "+"]
+    "text",
+    ['"foo AND (bar*', "NEAR(a b)", "scope : n1", "a OR b NOT c", "^x", "-x", "{title} : x", "x*", "'; DROP", "+"],
 )
 def test_words_that_are_syntax_elsewhere_are_words_here(desk: Desk, text: str) -> None:
     kept = desk.save(f"about {text} in a note").id

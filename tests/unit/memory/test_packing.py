@@ -51,7 +51,9 @@ def answered(hits: tuple[Hit, ...]) -> int:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=600)
-sentences = st.lists(st.sampled_from(["The cache is cold. ", 'a\n"quoted"\t', "\\\\", "数据库。", "\x01\x02", "é"]), min_size=1)
+sentences = st.lists(
+    st.sampled_from(["The cache is cold. ", 'a\n"quoted"\t', "\\\\", "数据库。", "\x01\x02", "é"]), min_size=1
+)
 contents = st.one_of(texts, sentences.map("".join), sentences.map(lambda found: "".join(found) * 40))
 savers = st.builds(replace, st.just(SAVER), agent=texts, session=texts)
 notes = st.fixed_dictionaries(
@@ -60,7 +62,9 @@ notes = st.fixed_dictionaries(
         "title": texts,
         "key": texts,
         "tags": st.lists(texts, max_size=5).map(tuple),
-        "metadata": st.dictionaries(texts, st.one_of(st.integers(), st.none(), texts, st.lists(texts, max_size=2)), max_size=4),
+        "metadata": st.dictionaries(
+            texts, st.one_of(st.integers(), st.none(), texts, st.lists(texts, max_size=2)), max_size=4
+        ),
         "confidence": st.floats(0, 1),
         "occurred_at": st.just(AT),
         "expires_at": st.just(AT),

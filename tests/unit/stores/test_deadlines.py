@@ -133,7 +133,9 @@ def test_a_write_that_runs_when_its_deadline_passes_is_waited_for(desk: Desk) ->
 
 def test_a_lock_that_comes_after_the_deadline_is_not_used(desk: Desk) -> None:
     database = desk.store._database
-    late = _Job(lambda connection: connection.execute("INSERT INTO meta VALUES ('late', 'done')"), Deadline(0), Future())
+    late = _Job(
+        lambda connection: connection.execute("INSERT INTO meta VALUES ('late', 'done')"), Deadline(0), Future()
+    )
     with closing(database._open(0.05)) as writer:
         with pytest.raises(DeadlineExceeded):
             database._transact(writer, late)

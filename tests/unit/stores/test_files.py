@@ -113,9 +113,8 @@ def test_the_database_of_another_program_is_refused_and_left_alone(
 ) -> None:
     path = tmp_path / "agora.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            f"CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1); PRAGMA user_version = {version}"
-        )
+        connection.executescript("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)")
+        connection.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
     with pytest.raises(StoreCorrupt) as caught:
         make_desk()

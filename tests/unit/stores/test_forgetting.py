@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,8 +10,9 @@ from agora.model.deadline import Deadline
 from agora.model.selection import Selection
 
 if TYPE_CHECKING:
-    from agora.model.selection import Forgotten
     from tests.conftest import Desk, MakeDesk
+
+    from agora.model.selection import Forgotten
 
 
 def ids(done: Forgotten) -> list[str]:
@@ -112,7 +113,7 @@ def test_before_is_when_it_happened_else_when_it_was_saved_and_excludes_the_inst
 
 def test_conditions_combine(desk: Desk) -> None:
     now = desk.clock.now()
-    old = {"occurred_at": now - timedelta(days=1)}
+    old: dict[str, Any] = {"occurred_at": now - timedelta(days=1)}
     wanted = desk.save("1", "ann", tags=("t",), **old).id
     desk.save("2", "ann", tags=("t",))
     desk.save("3", "ann", **old)

@@ -67,13 +67,13 @@ CHANGES = [
 @pytest.mark.parametrize("sequence", [1, 4, 10])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_row_is_found(raw: sqlite3.Connection, change: str, sequence: int) -> None:
-    raw.execute(f"UPDATE journal SET {change} WHERE sequence = {sequence}")
+    raw.execute(f"UPDATE journal SET {change} WHERE sequence = ?", (sequence,))  # noqa: S608 - constants of this file
     assert journal.broken_at(raw) == sequence
 
 
 @pytest.mark.parametrize("change", ["name = 'eve' WHERE id = 1", "name = 'eve' WHERE id = 2"])
 def test_a_renamed_agent_is_found(raw: sqlite3.Connection, change: str) -> None:
-    raw.execute(f"UPDATE agents SET {change}")
+    raw.execute(f"UPDATE agents SET {change}")  # noqa: S608 - constants of this file
     assert journal.broken_at(raw) is not None
 
 
@@ -82,7 +82,7 @@ def test_a_renamed_agent_is_found(raw: sqlite3.Connection, change: str) -> None:
     ["after = NULL", "before = '{}'", "content = zeroblob(32)", "nonce = zeroblob(16)", "after = after || ' '"],
 )
 def test_a_changed_payload_is_found(raw: sqlite3.Connection, change: str) -> None:
-    raw.execute(f"UPDATE journal_payload SET {change} WHERE sequence = 5")
+    raw.execute(f"UPDATE journal_payload SET {change} WHERE sequence = 5")  # noqa: S608 - constants of this file
     assert journal.broken_at(raw) == 5
 
 
@@ -93,15 +93,14 @@ def test_a_purged_payload_leaves_the_chain_whole(raw: sqlite3.Connection) -> Non
 
 @pytest.mark.parametrize("sequence", [1, 5, 10])
 def test_a_missing_row_is_found(raw: sqlite3.Connection, sequence: int) -> None:
-    raw.execute(f"DELETE FROM journal WHERE sequence = {sequence}")
+    raw.execute("DELETE FROM journal WHERE sequence = ?", (sequence,))
     assert journal.broken_at(raw) == sequence
 
 
 @pytest.mark.parametrize("first", [1, 4, 9])
 def test_two_rows_in_each_others_place_are_found(raw: sqlite3.Connection, first: int) -> None:
-    raw.execute(f"UPDATE journal SET sequence = 1000 WHERE sequence = {first}")
-    raw.execute(f"UPDATE journal SET sequence = {first} WHERE sequence = {first + 1}")
-    raw.execute(f"UPDATE journal SET sequence = {first + 1} WHERE sequence = 1000")
+    for old, new in ((first, 1000), (first + 1, first), (1000, first + 1)):
+        raw.execute("UPDATE journal SET sequence = ? WHERE sequence = ?", (new, old))
     assert journal.broken_at(raw) == first
 
 

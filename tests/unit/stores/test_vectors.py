@@ -13,7 +13,6 @@ from agora.stores.sqlite.vectors import ExactView, _Arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
     from tests.conftest import MakeDesk
 
 

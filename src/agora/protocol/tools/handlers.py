@@ -13,7 +13,7 @@ from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
 from agora.protocol import arguments, schemas
 from agora.protocol.context import Connection
-from agora.protocol.tools import shapes
+from agora.protocol.tools import crossref, shapes
 from agora.protocol.tools.table import BY_NAME, Tool
 
 Arguments = Mapping[str, Any]
@@ -46,6 +46,7 @@ class Tools:
             "agora_save": self._save,
             "agora_query": self._query,
             "agora_get": self._get,
+            "agora_crossref": self._crossref,
             "agora_forget": self._forget,
             "agora_restore": self._restore,
             "agora_status": self._status,
@@ -90,6 +91,10 @@ class Tools:
 
     def _get(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         return shapes.got(self._notes.get(given["ids"], caller, deadline))
+
+    def _crossref(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        topic = arguments.topic(given, _searched(given, caller), self._clock.now(), self.limits.query_chars)
+        return crossref.answer(self._notes.crossref(topic, caller, deadline))
 
     def _forget(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         # Ids say exactly what is meant; conditions without a namespace stay in the caller's own project.

@@ -24,7 +24,7 @@ def note(found: Note, content: str | None = None, most_savers: int = _SAVERS) ->
     `savers` says how many there are when not all of them are shown.
     """
     first, others = found.savers[0], found.savers[1:]
-    return _filled(
+    return filled(
         {
             "id": found.id,
             "type": found.type,
@@ -58,7 +58,7 @@ def note(found: Note, content: str | None = None, most_savers: int = _SAVERS) ->
 
 def saved(done: Saved) -> dict[str, Any]:
     """What `agora_save` answers."""
-    return _filled(
+    return filled(
         {
             "id": done.id,
             "status": done.status,
@@ -101,7 +101,7 @@ def got(found: Got) -> dict[str, Any]:
         versions = found.history.get(each.id, ())
         if len(versions) > 1:
             shaped["history"] = [
-                _filled(
+                filled(
                     {
                         "id": version.id,
                         "version": version.version,
@@ -130,7 +130,7 @@ def forgotten(done: Forgotten) -> dict[str, Any]:
         "dry_run": done.dry_run,
         "count": done.count,
         "notes": [
-            _filled(
+            filled(
                 {
                     "id": each.id,
                     "title": each.title or opening(each.content),
@@ -201,5 +201,6 @@ def _bytes(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode())
 
 
-def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+def filled(fields: dict[str, Any]) -> dict[str, Any]:
+    """`fields` without those that are None."""
     return {name: value for name, value in fields.items() if value is not None}

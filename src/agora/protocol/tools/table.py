@@ -167,6 +167,40 @@ TABLE: tuple[Tool, ...] = (
         idempotent=True,
     ),
     Tool(
+        "agora_crossref",
+        "Compare what agents know",
+        "Compare what different agents say about a question or a note. Use it when notes may contradict each other,"
+        " or to catch up. Returns positions (what each agent said last), timeline (superseded notes too), anchors that"
+        " notes share (path, symbol, commit, url, error, issue), verdicts per key or anchor (agree; differ: the values"
+        " and whose; superseded; single source; none where the texts do not tell), and changed_by_others since you"
+        " last read. Who repeats what it read here is `echo_of` that note and not `independent`."
+        " Limits: 50 notes, 30 anchors, 30 verdicts, 20 changes.",
+        arguments(
+            (),
+            query=text("A question or a few words; or give id.", pattern=NOT_BLANK),
+            id=text("A note: its key, its anchors and what is near.", pattern=ID),
+            agents=array("Only what these agents saved or changed.", _NAME, maxItems=32),
+            since=text("Only notes and changes not before: " + _TIME, maxLength=64),
+            namespace=_SEARCHED,
+        ),
+        _out(
+            notes=_INTEGER,
+            positions=_ROWS,
+            positions_omitted=_INTEGER,
+            timeline=_ROWS,
+            timeline_omitted=_INTEGER,
+            anchors=_ROWS,
+            anchors_omitted=_INTEGER,
+            verdicts=_ROWS,
+            verdicts_omitted=_INTEGER,
+            changed_by_others=_OBJECT,
+            namespaces=_STRINGS,
+            sequence=_INTEGER,
+        ),
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
         "agora_forget",
         "Forget notes",
         "Hide notes that are wrong or no longer wanted from every query, in every process, at once. Without"

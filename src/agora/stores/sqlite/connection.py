@@ -84,20 +84,28 @@ class Database:
         waited for: a commit is never reported as a failure.
         """
         deadline.check()
+        result = self.submit(job, deadline)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return result.result(timeout=min(_STEP, deadline.remaining() + 0.01))
+            if result.done():
+                # It may have ended just after the wait did; then this is its outcome, a TimeoutError too.
+                return result.result()
+            if deadline.remaining() == 0.0 and result.cancel():
+                deadline.check()
+                raise DeadlineExceeded("the write did not start before its deadline")
+
+    def submit(self, job: Callable[[sqlite3.Connection], T], deadline: Deadline) -> Future[T]:
+        """Queue `job` as `write` does and return at once; writes run in the order in which they were queued.
+
+        Raises: StoreUnavailable once the store is closed.
+        """
         task = _Job(cast("Callable[[sqlite3.Connection], Any]", job), deadline, Future())
         with self._closing:
             if self._closed:
                 raise StoreUnavailable("the store is closed")
             self._jobs.put(task)
-        while True:
-            with contextlib.suppress(TimeoutError):
-                return cast("T", task.result.result(timeout=min(_STEP, deadline.remaining() + 0.01)))
-            if task.result.done():
-                # It may have ended just after the wait did; then this is its outcome, a TimeoutError too.
-                return cast("T", task.result.result())
-            if deadline.remaining() == 0.0 and task.result.cancel():
-                deadline.check()
-                raise DeadlineExceeded("the write did not start before its deadline")
+        return cast("Future[T]", task.result)
 
     @contextlib.contextmanager
     def read(self, deadline: Deadline) -> Iterator[sqlite3.Connection]:

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from agora.model.caller import Caller
+from agora.model.crossref import Changes, Topic
 from agora.model.note import Draft, Note
 from agora.model.profile import Span
 from agora.model.query import Filter
 from agora.model.selection import Forgotten, Selection
 from agora.ports.records import State
 from agora.ports.vector_index import Among, VectorView
-from agora.stores.sqlite import forgetting, heads, rows
+from agora.stores.sqlite import forgetting, heads, reads, rows
 from agora.stores.sqlite.counting import count
-from agora.stores.sqlite.instants import from_micros, maybe, to_micros
+from agora.stores.sqlite.instants import from_micros, maybe, maybe_micros, to_micros
 from agora.stores.sqlite.matching import FullTextView
 
 
@@ -96,6 +98,11 @@ class SqliteReading:
     def preview(self, selection: Selection, now: datetime) -> Forgotten:
         """What forgetting `selection` would do at `now`."""
         return forgetting.preview(self._connection, selection, to_micros(now))
+
+    def changes(self, topic: Topic, caller: Caller, most: int) -> Changes:
+        """As `Reading.changes`."""
+        since = maybe_micros(topic.since)
+        return reads.changes(self._connection, topic.namespaces, caller, topic.agents, since, self._now, most=most)
 
     def counts(self, namespaces: Sequence[str]) -> dict[str, Any]:
         """As `Reading.counts`."""

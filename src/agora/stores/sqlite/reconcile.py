@@ -154,21 +154,31 @@ class _Look:
             if last.content_hash == self.content_hash and self._current() and last.live(self.now):
                 return Decision("join", last)
         if version.version > last.version and self._fits_after(last):
-            replaces = (last, *(old for old in self._replaced() if old != last))
+            replaces = tuple(dict.fromkeys((last, *self._replaced())))
             return Decision("add", version=version.version, replaces=self._and_twin(replaces))
-        if same is None and (after := self._comes_before()) is not None:
-            return Decision("add", version=version.version, successor=after, replaces=self._replaced())
+        if same is None and (place := self._between()) is not None:
+            before, after = place
+            replaces = tuple(old for old in (before, *self._replaced()) if old is not None)
+            return Decision("add", version=version.version, successor=after, replaces=tuple(dict.fromkeys(replaces)))
         return Decision("refuse", last, f"the key {version.key!r} has another history here")
 
-    def _comes_before(self) -> Standing | None:
-        """The version here that this one goes right before, if it belongs to the past of its key."""
+    def _between(self) -> tuple[Standing | None, Standing] | None:
+        """The versions here that this one goes between, if it belongs to the past of its key; the first may be none."""
+        number = self.version.version
+        after = self._one(
+            "i.type = ? AND i.key = ? AND i.version > ? ORDER BY i.version, i.id", self.version.key, number
+        )
+        before = self._one(
+            "i.type = ? AND i.key = ? AND i.version < ? ORDER BY i.version DESC, i.id DESC", self.version.key, number
+        )
+        if before is not None and not self._goes_after(before):
+            before = None
         successor = self._successor()
-        if successor is not None and successor.version > self.version.version:
-            return successor
-        first = self._one("i.type = ? AND i.key = ? ORDER BY i.version, i.id LIMIT 1", self.version.key)
-        if first is None or first.version <= self.version.version:
+        if successor is not None and successor.version > number:
+            return (before if before is not None and self._fits_after(before) else None), successor
+        if after is None or to_micros(self.version.created_at) > after.created_at:
             return None
-        return first if to_micros(self.version.created_at) <= first.created_at else None
+        return (before, after) if before is None or self._fits_after(before) else None
 
     def _fits_after(self, last: Standing) -> bool:
         if last.superseded_by == NOT_HERE:

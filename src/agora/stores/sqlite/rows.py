@@ -99,6 +99,12 @@ def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver]) -> 
     )
 
 
+def echo_in(given: str) -> str | None:
+    """Id of the note that a saver only repeated, from what is kept of the saver."""
+    # Hardly any saver has one, and every hit has a saver.
+    return json.loads(given).get("echo_of") if '"echo_of"' in given else None
+
+
 def _tags(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
     for row, tag in connection.execute(
@@ -111,13 +117,13 @@ def _tags(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list
 
 def _savers(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[Saver]]:
     found: dict[int, list[Saver]] = defaultdict(list)
-    for row, agent, client, session, origin, at in connection.execute(
-        "SELECT s.item_id, a.name, c.name, s.session, s.origin, s.first_at FROM savers s"
+    for row, agent, client, session, origin, at, given in connection.execute(
+        "SELECT s.item_id, a.name, c.name, s.session, s.origin, s.first_at, s.given FROM savers s"
         " JOIN agents a ON a.id = s.agent_id JOIN clients c ON c.id = s.client_id"
         f" WHERE s.item_id IN ({places(rows)}) ORDER BY s.item_id, s.n",
         tuple(rows),
     ):
-        found[row].append(Saver(agent, client, session, origin, from_micros(at)))
+        found[row].append(Saver(agent, client, session, origin, from_micros(at), echo_in(given)))
     return found
 
 

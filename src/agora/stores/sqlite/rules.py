@@ -61,7 +61,7 @@ RULES = (
         " LEFT JOIN items before ON before.id = i.supersedes"
         # 0 is no row: an import brought a version whose successor it did not bring. Keys and numbers, not the order of
         # rows, keep a succession from running in a circle: an import may bring the past after the present.
-        " WHERE (i.superseded_by <> 0 AND (after.id IS NULL OR after.key IS NULL OR after.key <> ifnull(i.key, after.key)"
+        " WHERE (i.superseded_by <> 0 AND (after.key IS NULL OR after.key <> ifnull(i.key, after.key)"
         "  OR (i.key IS NOT NULL AND after.version <= i.version) OR after.namespace_id <> i.namespace_id))"
         " OR (i.superseded_by IS NOT NULL AND i.superseded_at IS NULL)"
         " OR (i.supersedes IS NOT NULL AND before.superseded_by IS NOT i.id)",

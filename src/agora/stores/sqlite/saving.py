@@ -9,7 +9,7 @@ from typing import Any
 from agora.model.caller import Caller
 from agora.model.note import Draft, Saved
 from agora.ports.records import Embedded, VectorsNeeded
-from agora.stores.sqlite import fulltext, heads, journal
+from agora.stores.sqlite import fulltext, heads, journal, reads
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.heads import Head
 from agora.stores.sqlite.instants import maybe_micros
@@ -151,7 +151,8 @@ class Save:
 
     def _add_saver(self, connection: sqlite3.Connection, row: int, actor: Actor) -> None:
         draft = self.draft
-        given = {"title": draft.title, "metadata": dict(draft.metadata), "confidence": draft.confidence}
+        given: dict[str, Any] = {"title": draft.title, "metadata": dict(draft.metadata), "confidence": draft.confidence}
+        given["echo_of"] = reads.echo_of(connection, self.caller, draft.content, self.now)
         given = {name: value for name, value in given.items() if value}
         identity = (row, actor.agent_id, actor.client_id, actor.session, actor.origin)
         connection.execute(

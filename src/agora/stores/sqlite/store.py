@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from agora.errors import EmbeddingMismatch
+from agora.errors import AgoraError, EmbeddingMismatch
 from agora.model.caller import Caller
+from agora.model.crossref import Read
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Saved
 from agora.model.profile import Fingerprint
@@ -22,6 +23,7 @@ from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import LATEST, check_version, is_current, migrate
 from agora.stores.sqlite.reading import SqliteReading
+from agora.stores.sqlite.reads import ReadLog
 from agora.stores.sqlite.saving import Save
 from agora.stores.sqlite.transfer import SqliteTransfer
 from agora.stores.sqlite.vectors import ExactIndex, ExactView, Mismatched
@@ -55,6 +57,7 @@ class SqliteStore:
         self._database = Database(
             path, self._ready, self._prepare, synchronous=synchronous, busy_timeout=busy_timeout, readers=readers
         )
+        self._reads = ReadLog(self._database)
 
     @property
     def mismatch(self) -> EmbeddingMismatch | None:
@@ -115,6 +118,14 @@ class SqliteStore:
         """As `Records.restore`."""
         micros, visible = to_micros(now), caller.scope.visible()
         return self._database.write(lambda c: forgetting.restore(c, ids, visible, caller, micros), deadline)
+
+    def log_read(self, read: Read, failed: Callable[[AgoraError], None]) -> None:
+        """As `Records.log_read`."""
+        self._reads.add(read, failed)
+
+    def settle_reads(self, deadline: Deadline) -> None:
+        """As `Records.settle_reads`."""
+        self._reads.settle(deadline)
 
     def details(self) -> dict[str, Any]:
         """As `Records.details`."""

@@ -27,9 +27,10 @@ def recognise(connection: sqlite3.Connection) -> None:
 
     Raises: StoreCorrupt.
     """
-    marked = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    # An empty database has no schema yet: that is a store to be.
-    if not marked and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    # Tables first: whoever makes them marks the file in the same transaction, so tables once seen are marked by the
+    # time of the second question. An empty database has none yet: that is a store to be.
+    tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if tables and connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreCorrupt(
             "the file is an SQLite database, but not a store of Agora",
             hint="Move it away, or set AGORA_HOME to another folder.",

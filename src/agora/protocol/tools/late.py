@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agora.errors import EmbeddingError, NotFound
+from agora.model.deadline import Deadline
+from agora.protocol import schemas
+from agora.protocol.context import Connection
+from agora.protocol.tools import shapes
+from agora.protocol.tools.handlers import Arguments, Limits, Tools
+from agora.protocol.tools.table import BY_NAME
+
+
+class LateTools(Tools):
+    """The tools of a store that cannot be made before an encoder's server has said how long its vectors are.
+
+    Each call asks the server again, within its deadline, and fails with what it says; once it has answered,
+    every call goes to the tools of the open store. The status tells of the failure instead of failing.
+    """
+
+    def __init__(
+        self, opened: Callable[[Deadline], Tools], limits: Limits, about: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._opened = opened
+        self._about = about
+        self.limits = limits
+
+    def call(
+        self,
+        name: str,
+        given: Arguments,
+        connection: Connection,
+        *,
+        client: str,
+        version: str = "",
+        deadline: Deadline,
+    ) -> dict[str, Any]:
+        """As `Tools.call`.
+
+        Raises: EmbeddingError too, from every tool but the status.
+        """
+        tool = BY_NAME.get(name)
+        if tool is None:
+            raise NotFound(f"unknown tool: {name}")
+        schemas.check(tool.input, given)
+        try:
+            tools = self._opened(deadline)
+        except EmbeddingError as error:
+            if name != "agora_status":
+                raise
+            caller = connection.caller(client, version)
+            found = {"health": "degraded", "problems": [error.details()], **self._about(), "session": caller.session}
+            return shapes.status(found) | {"namespace": caller.scope.own, "namespace_rule": caller.scope.source}
+        return tools.call(name, given, connection, client=client, version=version, deadline=deadline)

@@ -1,0 +1,199 @@
+"""Who read what: written behind the answers, asked by saves and by cross-references."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from agora.errors import AgoraError
+from agora.model.caller import Caller
+from agora.model.crossref import Change, Changes, Read
+from agora.model.deadline import Deadline
+from agora.stores.sqlite import rows
+from agora.stores.sqlite.connection import Database
+from agora.stores.sqlite.instants import from_micros, maybe, to_micros
+from agora.text.echo import Echo
+
+MOST = 10_000
+"""Rows that the log keeps."""
+
+DAYS = 30
+_LIFE = DAYS * 86_400 * 1_000_000
+_PATIENCE = 1.0
+"""Seconds that writing the log waits for a lock: saves queue behind it, and a process that ends waits for it."""
+
+_PENDING = 1_000
+"""Reads that wait at most: what comes while the store is locked for long is lost, newest first."""
+
+_COMPARED = 64
+"""Notes that a save is compared with, those its session read last."""
+
+_SWEPT = 200
+"""Rows past their time that one write deletes at most; older ones count for nothing meanwhile."""
+
+
+class ReadLog:
+    """Takes reads without waiting and writes them in the store's own queue, at most one write waiting at a time.
+
+    A save that is queued later runs later: what a session read before it saved is always in the log by then.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._waiting: _Batch | None = None
+        self._written: Future[None] | None = None
+
+    def add(self, read: Read, failed: Callable[[AgoraError], None]) -> None:
+        """Note a read; returns at once. `failed` is told if it cannot be written, in whatever thread finds out."""
+        with self._lock:
+            if self._waiting is not None and self._waiting.reads is not None:
+                if len(self._waiting.reads) < _PENDING:
+                    self._waiting.reads.append(read)
+                return
+            batch = self._waiting = _Batch([read], self._lock)
+            try:
+                self._written = written = self._database.submit(batch, Deadline(_PATIENCE))
+            except AgoraError as error:
+                self._waiting = None
+                refused: AgoraError | None = error
+            else:
+                refused = None
+        if refused is not None:
+            failed(refused)
+            return
+
+        def ended(done: Future[None]) -> None:
+            # One that failed before it ran must take no more.
+            batch.take()
+            error = None if done.cancelled() else done.exception()
+            if error is not None:
+                failed(error if isinstance(error, AgoraError) else AgoraError(f"reads were not logged: {error!r}"))
+
+        written.add_done_callback(ended)
+
+    def settle(self, deadline: Deadline) -> None:
+        """Wait until what was added before is written, or has failed."""
+        with self._lock:
+            last = self._written
+        while last is not None and not last.done():
+            deadline.check()
+            # Within its own patience it is run or refused.
+            with contextlib.suppress(TimeoutError):
+                last.exception(timeout=min(0.05, deadline.remaining() + 0.001))
+
+
+class _Batch:
+    """Reads that one write takes; None once it has."""
+
+    def __init__(self, reads: list[Read], lock: threading.Lock) -> None:
+        self.reads: list[Read] | None = reads
+        self._lock = lock
+
+    def __call__(self, connection: sqlite3.Connection) -> None:
+        for read in self.take():
+            write(connection, read)
+
+    def take(self) -> list[Read]:
+        with self._lock:
+            taken, self.reads = self.reads or [], None
+        return taken
+
+
+def write(connection: sqlite3.Connection, read: Read) -> None:
+    """Log one read and drop what is too much or too old."""
+    at = to_micros(read.at)
+    for block in rows.blocks(read.ids):
+        connection.execute(
+            "INSERT OR REPLACE INTO reads (session, agent, item_id, sequence, at)"
+            f" SELECT ?, ?, id, ?, ? FROM items WHERE public_id IN ({rows.places(block)})",
+            (read.session, read.agent, read.sequence, at, *block),
+        )
+    connection.execute(
+        "INSERT INTO readers SELECT ?, id, ?, ? FROM namespaces"
+        f" WHERE name IN ({rows.places(read.namespaces)}) ON CONFLICT (agent, namespace_id)"
+        " DO UPDATE SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
+        (read.agent, read.sequence, at, *read.namespaces),
+    )
+    connection.execute("DELETE FROM reads WHERE id <= (SELECT max(id) FROM reads) - ?", (MOST,))
+    connection.execute(
+        f"DELETE FROM reads WHERE id IN (SELECT id FROM reads ORDER BY id LIMIT {_SWEPT}) AND at < ?", (at - _LIFE,)
+    )
+
+
+def echo_of(connection: sqlite3.Connection, caller: Caller, content: str, now: int) -> str | None:
+    """Id of the note that `content` repeats, if the caller's session was given one; of several the nearest.
+
+    A note that the caller's agent has itself saved, not as an echo, is its own: saying it again repeats nobody.
+    """
+    session, agent = caller.reader
+    found = connection.execute(
+        "SELECT i.id, i.public_id, substr(t.content, 1, 20000) FROM"
+        " (SELECT item_id, id FROM reads WHERE session = ? AND agent = ? AND at >= ? ORDER BY id DESC LIMIT ?) r"
+        " JOIN items i ON i.id = r.item_id JOIN texts t ON t.item_id = i.id"
+        # A text of which three fifths stand in another is at most twice as long, give or take.
+        " WHERE i.purged_at IS NULL AND length(t.content) * 5 >= ? ORDER BY r.id DESC",
+        (session, agent, now - _LIFE, _COMPARED, 2 * len(content[:20_000])),
+    ).fetchall()
+    if not found:
+        return None
+    echo = Echo(content)
+    shares = [(share, row, public_id) for row, public_id, text in found if (share := echo.share(text))]
+    for _, row, public_id in sorted(shares, key=lambda each: -each[0]):
+        own = connection.execute(
+            "SELECT s.given FROM savers s JOIN agents a ON a.id = s.agent_id WHERE s.item_id = ? AND a.name = ?",
+            (row, caller.agent),
+        ).fetchall()
+        if all(rows.echo_in(given) for (given,) in own):
+            return str(public_id)
+    return None
+
+
+def changes(  # noqa: PLR0913 - who asks, about what, and from which time
+    connection: sqlite3.Connection,
+    namespaces: Sequence[str],
+    caller: Caller,
+    agents: Sequence[str],
+    since: int | None,
+    now: int,
+    *,
+    most: int,
+) -> Changes:
+    """What others did in `namespaces` since the caller's agent was last answered from each."""
+    wanted = rows.namespace_ids(connection, namespaces)
+    session, reader = caller.reader
+    inside = f"IN ({rows.places(wanted)})"
+    last = connection.execute(
+        f"SELECT max(at) FROM readers WHERE agent = ? AND namespace_id {inside}", (reader, *wanted)
+    ).fetchone()[0]
+    sql = [
+        # Other names that the caller itself used in this session are no others.
+        f"j.namespace_id {inside} AND j.sequence > ifnull(r.sequence, 0) AND j.operation <> 'expire'",
+        "a.name NOT IN (?, ?) AND NOT (j.session = ? AND c.name = ?)",
+    ]
+    values: list[object] = [reader, *wanted, reader, caller.agent, session, caller.client]
+    if agents:
+        sql.append(f"a.name IN ({rows.places(agents)})")
+        values += agents
+    if since is not None:
+        sql.append("j.at >= ?")
+        values.append(since)
+    where = (
+        "FROM journal j JOIN agents a ON a.id = j.agent_id JOIN clients c ON c.id = j.client_id"
+        f" LEFT JOIN readers r ON r.agent = ? AND r.namespace_id = j.namespace_id WHERE {' AND '.join(sql)}"
+    )
+    count = connection.execute(f"SELECT count(*) {where}", values).fetchone()[0]
+    newest = connection.execute(
+        "SELECT x.sequence, x.at, x.operation, x.subject, n.name, x.agent, x.client, x.session, CASE WHEN"
+        " i.forgotten_at IS NULL AND i.purged_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
+        " THEN ifnull(t.title, substr(t.content, 1, 320)) END"
+        " FROM (SELECT j.sequence, j.at, j.operation, j.subject, j.item_id, j.namespace_id, j.session,"
+        f" a.name AS agent, c.name AS client {where} ORDER BY j.sequence DESC LIMIT ?) x"
+        " JOIN namespaces n ON n.id = x.namespace_id LEFT JOIN items i ON i.id = x.item_id"
+        " LEFT JOIN texts t ON t.item_id = x.item_id ORDER BY x.sequence DESC",
+        (now, *values, most),
+    ).fetchall()
+    return Changes(maybe(last), count, tuple(Change(row[0], from_micros(row[1]), *row[2:]) for row in newest))

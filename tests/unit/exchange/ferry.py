@@ -1,0 +1,124 @@
+"""Exports and imports of a store under test, through the services and real files."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import PATIENCE, Desk
+
+from agora.exchange import native, sources, targets
+from agora.exchange.exporting import Exporter
+from agora.exchange.importing import Importer, Wanted
+from agora.exchange.report import Report
+from agora.model.caller import Caller, Origin
+from agora.model.deadline import Deadline
+from agora.ports.transfer import Extract, Giver, Profile, Version
+from agora.testing import SilentLog
+from agora.text.ids import new_id
+
+LIMIT = 262_144
+NOON = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
+
+
+def send(desk: Desk, file: Path, namespaces: tuple[str, ...] = (), **extract: Any) -> list[bytes]:
+    """Export to `file`; its lines."""
+    transfer, deadline = desk.store.transfer(), Deadline(PATIENCE)
+    wanted = namespaces or transfer.namespaces(deadline)
+    with targets.opened(str(file), replace=True) as out:
+        caller = desk.caller(also=wanted)
+        exporter = Exporter(transfer, desk.clock, SilentLog())
+        exporter.run(Extract(wanted, **extract), caller, out, deadline, all_namespaces=not namespaces)
+    return lines_of(file)
+
+
+def lines_of(file: Path) -> list[bytes]:
+    """The lines of an export, whether gzipped or not."""
+    with sources.opened(str(file)) as [source]:
+        return [line for _, line in source.lines()]
+
+
+def versions_of(lines: list[bytes]) -> list[bytes]:
+    """The lines between header and end."""
+    assert json.loads(lines[0])["record"] == "header"
+    assert json.loads(lines[-1])["record"] == "end"
+    return lines[1:-1]
+
+
+def take(
+    desk: Desk, file: Path, *, importer: Origin = "user", content_bytes: int = LIMIT, session: str = "s9", **wanted: Any
+) -> Report:
+    """Import `file`; a namespace is visible once it is named, as on the command line."""
+
+    def callers(namespace: str | None) -> Caller:
+        return desk.caller("imp", namespace or "p", session=session, client="importer", origin=importer)
+
+    with sources.opened(str(file)) as [source]:
+        taking = Importer(
+            desk.store.transfer(), desk.encoder, desk.clock, SilentLog(), content_bytes=content_bytes
+        )
+        return taking.run(source, callers, Wanted(**wanted), Deadline(PATIENCE))
+
+
+def version(number: int, content: str, **fields: Any) -> Version:
+    """A version that somebody elsewhere made."""
+    agent = fields.pop("agent", "eve")
+    giver = Giver(agent, "elsewhere", "2", "", "s7", "agent", NOON, NOON)
+    made: dict[str, Any] = {
+        "id": new_id("n", int(NOON.timestamp() * 1000) + number),
+        "namespace": "p",
+        "content": content,
+        "created_at": NOON,
+        "updated_at": NOON,
+        "savers": (giver,),
+    }
+    return Version(**made | fields)
+
+
+def write(file: Path, versions: list[Version], *, end: bool = True, dimension: int = 64) -> Path:
+    """An export that holds `versions`."""
+
+    class Elsewhere:
+        store = "s_01KF0000000000000000000000"
+        sequence = 1
+        profile = Profile("0" * 64, "other", dimension)
+        counts = {"p": len(versions)}  # noqa: RUF012 - an instance of one use
+
+        def versions(self) -> Any:
+            return iter(versions)
+
+    sums = native.Sums()
+    with file.open("wb") as out:
+        first = native.line(native.header(Elsewhere(), Extract(("p",)), all_namespaces=True, now=NOON))
+        out.write(first)
+        sums.take(first, version=False)
+        for each in versions:
+            line = native.line(native.record_of(each))
+            out.write(line)
+            sums.take(line, version=True)
+        if end:
+            out.write(native.line(sums.end()))
+    return file
+
+
+def foreign(folder: Path, name: str, text: str | bytes) -> Path:
+    """A file of another tool."""
+    file = folder / name
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+def notes_of(desk: Desk, namespace: str = "p") -> list[dict[str, Any]]:
+    """Every live note with what an import decides about it, in the order in which they came."""
+    columns = "t.content, t.title, i.kind, i.key, t.metadata, i.session, i.occurred_at, a.name, s.origin, s.client_id"
+    names = ("content", "title", "kind", "key", "metadata", "session", "occurred_at", "agent", "origin", "client")
+    rows = desk.sql(
+        f"SELECT {columns} FROM items i JOIN texts t ON t.item_id = i.id JOIN savers s ON s.item_id = i.id"
+        " JOIN agents a ON a.id = s.agent_id JOIN namespaces n ON n.id = i.namespace_id"
+        " WHERE s.n = 0 AND n.name = ? AND i.superseded_by IS NULL AND i.forgotten_at IS NULL ORDER BY i.id",
+        namespace,
+    )
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    return [note | {"metadata": json.loads(note["metadata"])} for note in found]

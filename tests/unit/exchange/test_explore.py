@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import Desk
+from tests.unit.exchange.ferry import send, take, versions_of
+
+from agora.testing import ManualClock
+
+Step = tuple[Any, ...]
+
+_TEXTS = st.sampled_from(
+    ["the port is 5432", "porta", "порт", "端口 🎉", "e\u0301", "é", "a\u2028b\x85\x1b[31m", "  two  ", 'quote " \\ line\n'] + ["x"] * 2
+) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20).filter(str.strip)
+_TAGS = st.lists(st.sampled_from(["a", "b", "größe"]), max_size=2, unique=True).map(tuple)
+_METADATA = st.dictionaries(
+    st.sampled_from(["m", "n"]), st.sampled_from([1, 1.5, "x", None, True, [1, {"y": "z"}], 10**20]), max_size=2
+)
+_SAVE = st.tuples(
+    st.just("save"),
+    _TEXTS,
+    st.sampled_from(["ann", "bob"]),
+    st.sampled_from([None, None, "k1", "k2"]),
+    st.sampled_from(["p", "q"]),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "tags": _TAGS,
+            "metadata": _METADATA,
+            "title": st.sampled_from(["Title", "Titolo"]),
+            "confidence": st.sampled_from([0.0, 0.3, 1.0]),
+            "lives": st.integers(1, 30),
+            "kind": st.sampled_from(["note", "decision"]),
+        },
+    ),
+)
+_STEPS = st.lists(
+    st.one_of(
+        _SAVE,
+        _SAVE,
+        _SAVE,
+        st.tuples(st.sampled_from(["forget", "restore"]), st.integers(0, 30)),
+        st.tuples(st.just("wait"), st.integers(1, 20)),
+    ),
+    max_size=25,
+)
+_EXAMPLES = settings(max_examples=700, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def live(desk: Desk, steps: list[Step]) -> None:
+    """Let a store live through `steps`."""
+    for step in steps:
+        if step[0] == "save":
+            _, text, agent, key, namespace, fields = step
+            desk.save(text, agent, namespace, session=f"s-{agent}", key=key, **fields)
+        elif step[0] == "wait":
+            desk.clock.advance(seconds=step[1])
+        else:
+            rows = desk.sql("SELECT i.public_id, n.name FROM items i JOIN namespaces n ON n.id = i.namespace_id")
+            if rows:
+                public_id, namespace = rows[step[1] % len(rows)]
+                act: Callable[..., object] = desk.forget if step[0] == "forget" else desk.restore
+                act(public_id, namespace=namespace)
+
+
+def in_folder(check: Callable[[Path, ManualClock], None]) -> None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        check(Path(folder), ManualClock())
+
+
+@given(_STEPS, st.booleans(), st.integers(0, 40))
+@_EXAMPLES
+def test_an_export_imported_and_exported_again_is_the_same_byte_for_byte(
+    steps: list[Step], vectors: bool, later: int
+) -> None:
+    def check(folder: Path, clock: ManualClock) -> None:
+        with closing(Desk(folder / "a", clock=clock)) as one, closing(Desk(folder / "b", clock=clock)) as two:
+            live(one, steps)
+            first = send(one, folder / "one.jsonl", vectors=vectors)
+            clock.advance(seconds=later)
+            report = take(two, folder / "one.jsonl")
+            assert report.whole
+            assert set(report.counts) <= {"created"}
+            second = send(two, folder / "two.jsonl.gz", vectors=vectors)
+            assert versions_of(second) == versions_of(first)
+            ends = [json.loads(lines[-1]) for lines in (first, second)]
+            assert ends[0]["versions_sha256"] == ends[1]["versions_sha256"]
+            assert two.problems() == []
+
+    in_folder(check)
+
+
+@given(_STEPS, _STEPS)
+@_EXAMPLES
+def test_two_stores_that_import_each_other_stay_whole_and_a_second_time_changes_nothing(
+    mine: list[Step], yours: list[Step]
+) -> None:
+    def check(folder: Path, clock: ManualClock) -> None:
+        with closing(Desk(folder / "a", clock=clock)) as one, closing(Desk(folder / "b", clock=clock)) as two:
+            live(one, mine)
+            live(two, yours)
+            send(one, folder / "one.jsonl")
+            send(two, folder / "two.jsonl")
+            for desk, file in ((one, folder / "two.jsonl"), (two, folder / "one.jsonl")):
+                before = send(desk, folder / "before.jsonl")
+                foreseen = take(desk, file, dry_run=True)
+                assert send(desk, folder / "after.jsonl") == before
+                done = take(desk, file)
+                assert foreseen.as_data() | {"dry_run": False} == done.as_data()
+                assert desk.problems() == []
+                here = {json.loads(line)["id"] for line in versions_of(send(desk, folder / "now.jsonl"))}
+                assert here >= {json.loads(line)["id"] for line in versions_of(before)}
+                [[sequence]] = desk.sql("SELECT max(sequence) FROM journal") or [[None]]
+                again = take(desk, file)
+                assert set(again.counts) <= {"duplicate", "conflict"}
+                assert again.counts["conflict"] == done.counts["conflict"]
+                assert desk.sql("SELECT max(sequence) FROM journal") == [(sequence,)]
+
+    in_folder(check)
+
+
+@given(_STEPS)
+@_EXAMPLES
+def test_the_live_notes_first_and_all_the_rest_later_make_the_same_store(steps: list[Step]) -> None:
+    def check(folder: Path, clock: ManualClock) -> None:
+        with closing(Desk(folder / "a", clock=clock)) as one, closing(Desk(folder / "b", clock=clock)) as two:
+            live(one, steps)
+            whole = send(one, folder / "one.jsonl")
+            send(one, folder / "live.jsonl", live_only=True)
+            assert take(two, folder / "live.jsonl").whole
+            assert take(two, folder / "one.jsonl").counts["conflict"] == 0
+            assert two.problems() == []
+            assert sorted(versions_of(send(two, folder / "two.jsonl"))) == sorted(versions_of(whole))
+
+    in_folder(check)
+
+
+@given(_STEPS, _STEPS)
+@_EXAMPLES
+def test_what_changed_since_brings_an_older_copy_up_to_date(before: list[Step], after: list[Step]) -> None:
+    def check(folder: Path, clock: ManualClock) -> None:
+        with closing(Desk(folder / "a", clock=clock)) as one, closing(Desk(folder / "b", clock=clock)) as two:
+            live(one, before)
+            send(one, folder / "old.jsonl")
+            take(two, folder / "old.jsonl")
+            clock.advance(seconds=1)
+            since = clock.now()
+            live(one, after)
+            send(one, folder / "new.jsonl", since=since)
+            report = take(two, folder / "new.jsonl")
+            assert report.counts["conflict"] == 0
+            assert two.problems() == []
+            here = {json.loads(line)["id"] for line in versions_of(send(two, folder / "two.jsonl"))}
+            assert here == {json.loads(line)["id"] for line in versions_of(send(one, folder / "all.jsonl"))}
+
+    in_folder(check)
