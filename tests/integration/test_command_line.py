@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,11 @@ def test_a_mistake_is_named_on_stderr_with_what_to_do(
     assert len(done.stderr) < 1_000
 
 
+def test_a_mistake_leaves_no_data_folder_behind(run_agora: RunAgora, home: Path) -> None:
+    assert run_agora("save", " ").returncode == 2
+    assert not home.exists()
+
+
 def test_an_error_is_a_json_document_too_where_that_is_asked_for(run_agora: RunAgora) -> None:
     done = run_agora("query", "x", "--top-k", "1000", "--json")
     assert done.returncode == 2
@@ -241,6 +248,40 @@ def test_a_reader_that_goes_away_is_no_drama(home: Path, project: Path, run_agor
         errors = process.stderr.read().decode()
         assert process.wait(30) == 1
     assert errors == ""
+
+
+def test_doctor_changes_nothing_and_fails_where_something_is_wrong(run_agora: RunAgora, home: Path) -> None:
+    healthy = run_agora("doctor")
+    assert healthy.returncode == 0
+    assert not home.exists()
+    home.mkdir()
+    (home / "agora.db").write_bytes(b"no database at all" * 1_000)
+    damaged = run_agora("doctor", "--json")
+    assert damaged.returncode == 1
+    found = json.loads(damaged.stdout)
+    assert found["health"] == "damaged"
+    (failed,) = [check for check in found["checks"] if not check["ok"]]
+    assert failed["name"] == "store"
+    told = run_agora("doctor")
+    assert told.returncode == 1
+    assert any(line.startswith("FAIL  store: ") for line in told.stdout.splitlines())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_note_is_the_users_only_if_a_person_sits_at_the_terminal(
+    run_agora: RunAgora, home: Path, project: Path
+) -> None:
+    ours, theirs = os.openpty()
+    try:
+        command = [*AGORA, "save", "typed by hand", "--key", "hand"]
+        subprocess.run(command, stdin=theirs, stdout=theirs, cwd=project, env=environment(home), check=True, timeout=60)
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    piped = said(run_agora("save", "written by a script", "--key", "script", "--json"))
+    found = said(run_agora("query", "typed by hand, written by a script", "--json", "--mode", "lexical"))["results"]
+    assert {hit["key"]: hit["origin"] for hit in found} == {"hand": "user", "script": "agent"}
+    assert piped["status"] == "created"
 
 
 def test_help_and_version_are_there(run_agora: RunAgora) -> None:

@@ -129,7 +129,8 @@ class Bench:
         """Number of rows in every table, and the last change; the log of reads tells of no note and is left out."""
         with closing(sqlite3.connect(self.home / "agora.db")) as connection:
             tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in sorted(tables) if name not in LOGS}  # noqa: S608 - names from the schema
+            counted = (f"SELECT '{name}', count(*) FROM {name}" for name in sorted(tables) if name not in LOGS)  # noqa: S608 - names from the schema
+            return dict(connection.execute(" UNION ALL ".join(counted)).fetchall())
 
 
 def checked(tool: str, result: CallToolResult) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def export(
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Write notes to a file of JSON lines: every scope, with history and provenance, unless options say less."""
+    """Write notes, with history and provenance, to a file."""
     with errors_as_status(json_wanted=json_wanted), _opened(home, config) as agora:
         from agora.exchange import targets  # noqa: PLC0415 - `agora --help` must not pay for it
         from agora.ports.transfer import Extract  # noqa: PLC0415 - as above
@@ -83,7 +83,7 @@ def import_(
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Take in notes from files: exports of Agora, and what other tools keep."""
+    """Take in notes from exports and from files of other tools."""
     reports: list[dict[str, Any]] = []
     with errors_as_status(json_wanted=json_wanted), _opened(home, config) as agora:
         from agora.exchange import sources  # noqa: PLC0415 - `agora --help` must not pay for it

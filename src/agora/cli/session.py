@@ -54,17 +54,22 @@ def run_tool(
     `namespace` opens a namespace for tools that have no such argument themselves.
     """
     with errors_as_status(json_wanted=json_wanted):
-        from agora.app import opened  # noqa: PLC0415 - `agora --help` must not pay for it
-        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
+        from agora.protocol import schemas  # noqa: PLC0415 - `agora --help` must not pay for it
+        from agora.protocol.tools.table import BY_NAME  # noqa: PLC0415 - as above
 
         loaded = settings(home, config)
+        arguments = {key: value for key, value in given.items() if value is not None}
+        # A mistake makes no data folder and waits for no store.
+        schemas.check(BY_NAME[name].input, arguments)
+        from agora.app import opened  # noqa: PLC0415 - as above
+        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
+
         configure_logging(quiet(loaded))
         with opened(loaded) as agora:
             interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
             connection = agora.connection(origin="user" if interactive else "agent", folder=Path.cwd())
             if namespace is not None:
                 connection.caller(CLIENT, namespace=namespace)
-            arguments = {key: value for key, value in given.items() if value is not None}
             result = agora.tools.call(
                 name,
                 arguments,

@@ -30,6 +30,11 @@ def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _secret(value: object) -> object:
+    # A refusal would show what was written. What is no key is found where it is used.
+    return value if value is None or isinstance(value, str | SecretStr) else str(value)
+
+
 Host = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?$")]
 Language = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^[a-z]{2,3}$")]
 Verbatim = Annotated[str, StringConstraints(strip_whitespace=False)]
@@ -71,7 +76,9 @@ class EmbeddingSettings(Section):
     url: str | None = Field(
         default=None, min_length=1, description="Where an `openai:` model is, as in `http://localhost:11434/v1`."
     )
-    key: SecretStr | None = Field(default=None, description="Key that the server of an `openai:` model asks for.")
+    key: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
+        default=None, description="Key that the server of an `openai:` model asks for."
+    )
     dimension: Whole | None = Field(
         default=None, ge=1, le=65_536, description="Length of its vectors; by default the model or the server is asked."
     )

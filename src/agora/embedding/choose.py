@@ -3,16 +3,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agora.config.settings import EmbeddingSettings
 from agora.embedding.folder import Given
 from agora.embedding.onnx import OnnxEncoder, packaged_model
-from agora.embedding.remote import MAX_TOKENS, SCHEME, RemoteEncoder, RemoteModel
-from agora.errors import ConfigError
+from agora.errors import ConfigError, EncoderUnavailable
 from agora.model.deadline import Deadline
 from agora.model.profile import Fingerprint
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
+
+if TYPE_CHECKING:
+    from agora.embedding.remote import RemoteEncoder
+
+SCHEME = "openai:"
+"""What `embedding.model` begins with when a server makes the vectors."""
 
 _OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")
 """Two characters at least before the colon: one is a drive of Windows."""
@@ -55,7 +61,10 @@ def choose_encoder(
 
 def is_settled(encoder: Encoder) -> bool:
     """Whether the fingerprint is known without asking anybody."""
-    return not isinstance(encoder, RemoteEncoder) or encoder.dimension is not None
+    try:
+        return bool(encoder.fingerprint.dimension)
+    except EncoderUnavailable:
+        return False
 
 
 def settle(encoder: Encoder, deadline: Deadline) -> None:
@@ -63,8 +72,8 @@ def settle(encoder: Encoder, deadline: Deadline) -> None:
 
     Raises: EncoderUnavailable, EmbeddingError, Cancelled.
     """
-    if isinstance(encoder, RemoteEncoder):
-        encoder.settle(deadline)
+    if not is_settled(encoder):
+        encoder.encode("dimension", deadline)
 
 
 def examined(settings: EmbeddingSettings, built: Callable[[], Fingerprint | None] = lambda: None) -> str:
@@ -74,16 +83,18 @@ def examined(settings: EmbeddingSettings, built: Callable[[], Fingerprint | None
     """
     encoder = choose_encoder(settings, None, built)
     encoder.verify()
-    if not isinstance(encoder, RemoteEncoder):
+    if not settings.model.startswith(SCHEME):
         return f"{encoder.fingerprint.name}, files whole"
     try:
         encoder.encode("ready", Deadline(settings.deadline))
     finally:
         encoder.close()
-    return f"{encoder.name}, answers with {encoder.fingerprint.dimension} dimensions"
+    return f"{encoder.fingerprint.name}, answers with {encoder.fingerprint.dimension} dimensions"
 
 
 def _remote(settings: EmbeddingSettings, log: Log | None, built: Callable[[], Fingerprint | None]) -> RemoteEncoder:
+    from agora.embedding.remote import MAX_TOKENS, RemoteEncoder, RemoteModel  # noqa: PLC0415 - most need no server
+
     model = settings.model.removeprefix(SCHEME)
     if settings.url is None or not model:
         raise ConfigError(

@@ -22,9 +22,6 @@ from agora.model.profile import Fingerprint, Span
 from agora.ports.encoder import EncoderState, Vector
 from agora.ports.log import Log
 
-SCHEME = "openai:"
-"""What `embedding.model` begins with when a server makes the vectors."""
-
 MAX_TOKENS = 256
 """Tokens of a passage at most unless the settings say more; every embedding model in use reads that many."""
 
@@ -73,7 +70,7 @@ class RemoteEncoder:
     @property
     def name(self) -> str:
         """Model and server, as the fingerprint names them."""
-        return f"{SCHEME}{self._wanted.model}@{self._address.host}"
+        return f"openai:{self._wanted.model}@{self._address.host}"
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -122,14 +119,6 @@ class RemoteEncoder:
         """Take the dimension from a store that this model built, unless the settings name one."""
         with self._lock:
             self._dimension = self._dimension or dimension
-
-    def settle(self, deadline: Deadline) -> None:
-        """Return once the dimension is known; asks the server, if nobody has said it.
-
-        Raises: EncoderUnavailable, EmbeddingError, Cancelled.
-        """
-        if self._dimension is None:
-            self.encode("dimension", deadline)
 
     def warm_up(self) -> None:
         """Prepare the client in the background, and ask for the dimension if nobody knows it; never for more.
@@ -230,7 +219,8 @@ class RemoteEncoder:
         """Body of the thread of `warm_up`."""
         self._endpoint.prepare()
         try:
-            self.settle(Deadline(self._wanted.timeout))
+            if self._dimension is None:
+                self.encode("dimension", Deadline(self._wanted.timeout))
         except AgoraError:
             # Remembered: status shows it, and every call says it for itself.
             return

@@ -151,16 +151,17 @@ def _tied(reading: Reading, topic: Topic, among: Among, subject: Note, now: date
         for row, note in reading.by_id([subject.id, versions[-1].id], topic.namespaces).values()
         if _fits(note, topic, now)
     }
-    mine = known(subject, ())
+    # An older version is asked about for what its key says now.
+    mine = [known(note, ()) for note in {note.id: note for note in (subject, *found.values())}.values()]
+    values = list(dict.fromkeys(anchor.value for each in mine for anchor in each.named))
     others: dict[int, Note] = {}
-    for value in list(dict.fromkeys(anchor.value for anchor in mine.named))[:_ANCHORS]:
+    for value in values[:_ANCHORS]:
         matches = reading.text.matching(analyse_query(value), among, _PER_ANCHOR)
-        others |= reading.by_row([row for row in matches.rows.tolist() if row not in others])
+        others |= reading.by_row([row for row in matches.rows.tolist() if row not in others and row not in found])
     # The words of a path are not the path: only what names the same is kept.
-    sharing = Anchored([mine, *(known(note, ()) for note in others.values() if note.id != subject.id)]).with_note(
-        subject.id
-    )
-    return found | {row: note for row, note in others.items() if row not in found and note.id in sharing}
+    every = Anchored([*mine, *(known(note, ()) for note in others.values())])
+    sharing = frozenset().union(*(every.with_note(each.note.id) for each in mine))
+    return found | {row: note for row, note in others.items() if note.id in sharing}
 
 
 def _positions(

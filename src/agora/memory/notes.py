@@ -209,7 +209,8 @@ class Notes:
         store = self._records.details()
         with self._records.read(deadline) as reading:
             counts = reading.counts(caller.scope.visible())
-            index = {"sequence": reading.sequence, "passages": reading.vectors.size()}
+            # Of the caller's namespaces: the whole index's size would tell of the others.
+            index = {"sequence": reading.sequence, "passages": counts.pop("passages")}
         return {
             **counts,
             "index": index,

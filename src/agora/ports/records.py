@@ -32,8 +32,8 @@ class Embedded:
 class State:
     """What an answer from some namespaces depends on beside the question itself, in one snapshot.
 
-    `sequences`: name and last change of each namespace that exists, by name. `next_expiry`: the first instant after
-    `now` at which a live row of theirs ends.
+    `store`: which store, and which past of it. `sequences`: name and last change of each namespace that exists, by
+    name. `next_expiry`: the first instant after `now` at which a live row of theirs ends.
     """
 
     store: str

@@ -9,6 +9,9 @@ from agora.text.normal import folded
 _SHARE = 0.6
 """Of a text's word triples: from here on it repeats the other."""
 
+_COMMON = 0.8
+"""Of the words of both: with less, two texts are no near-duplicates, which share nine tenths."""
+
 _READ = 20_000
 """Characters of a text that are compared."""
 
@@ -20,7 +23,8 @@ class Echo:
 
     def __init__(self, text: str) -> None:
         self._text = text[:_READ]
-        self._triples = _triples(self._text)
+        self._words = _words(self._text)
+        self._triples = _triples(self._words)
         self._slots = slots(self._text)
 
     def share(self, source: str) -> float:
@@ -31,14 +35,21 @@ class Echo:
         correction: it repeats nothing, however much of the wording it keeps.
         """
         source = source[:_READ]
-        share = len(self._triples & _triples(source)) / len(self._triples) if self._triples else 0.0
+        words = _words(source)
+        share = len(self._triples & _triples(words)) / len(self._triples) if self._triples else 0.0
         if share >= _SHARE:
-            theirs = slots(source)
+            others = slots(source)
             # A quotation of a part has no slot of its own; a rewording with more detail lacks none.
-            return share if self._slots <= theirs or theirs <= self._slots else 0.0
-        return _SHARE if near_duplicates(self._text, source) else 0.0
+            return share if self._slots <= others or others <= self._slots else 0.0
+        mine, theirs = frozenset(self._words), frozenset(words)
+        # Comparing slots costs far more than this, and few texts are as near as that.
+        near = len(mine & theirs) >= _COMMON * len(mine | theirs)
+        return _SHARE if near and near_duplicates(self._text, source) else 0.0
 
 
-def _triples(text: str) -> frozenset[tuple[str, ...]]:
-    words: Sequence[str] = _WORD.findall(folded(text))
+def _words(text: str) -> list[str]:
+    return _WORD.findall(folded(text))
+
+
+def _triples(words: Sequence[str]) -> frozenset[tuple[str, ...]]:
     return frozenset(zip(words, words[1:], words[2:], strict=False))

@@ -68,6 +68,22 @@ def test_every_setting_can_be_set_in_the_file_and_by_its_variable(tmp_path: Path
         "embedding.model": "'other'",
         "embedding.threads": "2",
         "embedding.deadline": "4",
+        "embedding.url": "'http://localhost:11434/v1'",
+        "embedding.key": "'sk-1'",
+        "embedding.dimension": "768",
+        "embedding.timeout": "2.5",
+        "embedding.retries": "0",
+        "embedding.batch": "8",
+        "embedding.query_prefix": "'query: '",
+        "embedding.document_prefix": "'passage: '",
+        "embedding.languages": "'en, it'",
+        "embedding.max_tokens": "512",
+        "embedding.pooling": "'cls'",
+        "cache.enabled": "false",
+        "cache.entries": "5",
+        "cache.seconds": "6",
+        "cache.disk_entries": "7",
+        "cache.disk_seconds": "8",
         "limits.content_bytes": "2000",
         "limits.query_chars": "200",
         "limits.call_seconds": "5",
@@ -320,6 +336,23 @@ def test_rows_hold_each_setting_once_with_value_source_and_help(tmp_path: Path) 
 
 def test_a_secret_is_shown_as_stars() -> None:
     assert plain(SecretStr("hunter2")) == "********"
+
+
+@pytest.mark.parametrize("written", ["12345678", "true", "['12345678']"])
+def test_a_key_that_is_no_text_is_taken_and_not_shown_in_an_error(tmp_path: Path, written: str) -> None:
+    write(tmp_path, f"embedding.key = {written}\n")
+    loaded = load(tmp_path)
+    assert {row.key: row.value for row in loaded.rows()}["embedding.key"] == "********"
+    assert "12345678" not in repr(loaded)
+
+
+def test_blanks_of_a_prefix_count(tmp_path: Path) -> None:
+    write(tmp_path, "embedding.query_prefix = 'query: '\n")
+    loaded = load(tmp_path, AGORA_EMBEDDING_DOCUMENT_PREFIX="passage: ")
+    assert (loaded.settings.embedding.query_prefix, loaded.settings.embedding.document_prefix) == (
+        "query: ",
+        "passage: ",
+    )
 
 
 def test_the_environment_of_the_process_is_read_when_none_is_given(

@@ -118,3 +118,9 @@ def test_nobody_is_asked_before_it_is_needed() -> None:
         settle(encoder, Deadline(30))
         encoder.close()
         assert len(server.requests) == 1
+
+
+def test_the_documentation_tells_of_every_setting_that_another_encoder_has() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "encoders.md").read_text("utf-8")
+    ours = {f"embedding.{name}" for name in EmbeddingSettings.model_fields}
+    assert {name for name in ours if f"`{name}`" not in page} <= {"embedding.model", "embedding.threads"}

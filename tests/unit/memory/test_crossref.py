@@ -11,6 +11,7 @@ from agora.errors import NamespaceDenied, NoteNotFound
 from agora.memory.crossref import CHANGES, NOTES, PER_AGENT
 from agora.model.crossref import CrossReference, Topic
 from agora.model.deadline import Deadline
+from agora.protocol.tools.crossref import answer
 
 if TYPE_CHECKING:
     from tests.conftest import Desk
@@ -34,6 +35,10 @@ def ask(
 
 def positions(found: CrossReference) -> dict[str, list[str]]:
     return {position.agent: [stated.note.id for stated in position.notes] for position in found.positions}
+
+
+def listed(found: CrossReference) -> set[str]:
+    return {public_id for ids in positions(found).values() for public_id in ids}
 
 
 def test_an_empty_store_and_a_single_note_have_the_same_form(desk: Desk) -> None:
@@ -95,7 +100,7 @@ def test_the_timeline_is_in_order_of_time_and_holds_superseded_versions(desk: De
     found = ask(desk, "gateway timeout")
     assert [note.id for note in found.timeline] == [late, one, two]
     assert [note.superseded_by for note in found.timeline] == [None, two, None]
-    assert one not in sum(positions(found).values(), [])
+    assert one not in listed(found)
 
 
 def test_of_a_long_timeline_the_newest_are_shown_and_the_rest_is_counted(desk: Desk) -> None:
@@ -157,11 +162,10 @@ def test_an_id_finds_its_key_its_anchors_and_what_is_near(desk: Desk) -> None:
     far = desk.save("the kitchen has a kettle", "eve").id
     for public_id in (subject, old):
         found = ask(desk, id=public_id)
-        listed = set(sum(positions(found).values(), []))
-        assert {subject, anchored} <= listed
-        assert listed.isdisjoint({words, far})
+        assert {subject, anchored} <= listed(found)
+        assert listed(found).isdisjoint({words, far})
         assert {note.id for note in found.timeline} >= {old, subject}
-    assert near in set(sum(positions(ask(desk, id=subject)).values(), []))
+    assert near in listed(ask(desk, id=subject))
 
 
 def test_agents_and_since_narrow_everything(desk: Desk) -> None:
@@ -190,7 +194,7 @@ def test_nothing_outside_the_scope_is_seen_by_any_path(desk: Desk) -> None:
     found = ask(desk, "checkout gateway idle connections")
     assert positions(found) == {"bob": [told]}
     assert found.positions[0].notes[0].echo_of == "unseen"
-    assert secret not in repr([found.timeline, found.anchors, found.verdicts, found.changes])
+    assert secret not in repr(answer(found))
     with pytest.raises(NoteNotFound):
         ask(desk, id=secret)
     with pytest.raises(NamespaceDenied):

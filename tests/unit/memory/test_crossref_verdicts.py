@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 NOTE = "The pool in src/pay.py fails because the gateway closes idle connections after 30 seconds of silence."
 
 
-def judged(desk: Desk, query: str = "src pay.py db.py port timeout gateway", **narrowed: object) -> list[Verdict]:
-    topic = Topic(("p", "shared"), query, **narrowed)  # type: ignore[arg-type] - tests name what they narrow
-    return list(desk.notes.crossref(topic, desk.caller("eve", session="e"), Deadline(20)).verdicts)
+def judged(desk: Desk) -> list[Verdict]:
+    """The verdicts on everything there is: all the words of all texts are asked for."""
+    texts = sorted({text for (text,) in desk.sql("SELECT t.content FROM texts t")})
+    found = desk.notes.crossref(Topic(("p",), " ".join(texts)), desk.caller("eve", session="e"), Deadline(20))
+    assert found.notes == desk.counts("p")["notes"]["live"], "no verdict may be missing because a note is"
+    return list(found.verdicts)
 
 
 def on(desk: Desk, value: str) -> Verdict | None:
@@ -157,6 +160,8 @@ def test_an_echo_of_a_value_that_its_source_has_changed_since_differs_from_nobod
     desk.save("Note: In our shop the timeout in src/pay.py is 30 s", "bob", session="b")
     desk.save("In our shop the timeout in src/pay.py is 60 s", "ann", session="a", key="timeout")
     assert [verdict.verdict for verdict in judged(desk)] == ["superseded", "single source"]
+    desk.save("src/pay.py: the timeout in our shop is 60 s", "cat", session="c")
+    assert [verdict.verdict for verdict in judged(desk)] == ["superseded", "agree"]
 
 
 def test_differences_come_first(desk: Desk) -> None:
@@ -164,7 +169,7 @@ def test_differences_come_first(desk: Desk) -> None:
     desk.save("The port of src/pay.py is 1, OPS-1", "ann", session="a")
     desk.save("src/db.py port is 1", "ann", session="a")
     desk.save("src/db.py port is 2", "bob", session="b")
-    assert [verdict.verdict for verdict in judged(desk)][0] == "differ"
+    assert judged(desk)[0].verdict == "differ"
 
 
 _TEXTS = st.sampled_from(
@@ -180,7 +185,7 @@ _SAVES = st.lists(st.tuples(_TEXTS, st.sampled_from(("ann", "bob", "cat"))), min
 
 
 @given(saves=_SAVES, data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_order_of_saves_changes_no_verdict(saves: list[tuple[str, str]], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(saves))
     outcomes = []
@@ -190,10 +195,7 @@ def test_the_order_of_saves_changes_no_verdict(saves: list[tuple[str, str]], dat
             for text, agent in order:
                 desk.save(text, agent, session=agent)
             outcomes.append(
-                [
-                    (each.kind, each.value, each.verdict, each.independent, sorted(held(each)))
-                    for each in judged(desk, "src db.py pay.py port timeout limit gateway used OPS-12 has")
-                ]
+                [(each.kind, each.value, each.verdict, each.independent, sorted(held(each))) for each in judged(desk)]
             )
             desk.close()
     assert outcomes[0] == outcomes[1]

@@ -31,6 +31,7 @@ def test_an_expired_note_is_expired_by_every_path(desk: Desk) -> None:
     assert desk.forget(gone).unknown == (gone,)
     assert desk.restore(gone).expired == (gone,)
     assert desk.counts() == {
+        "passages": 2,
         "notes": {"live": 1, "superseded": 0, "forgotten": 0, "expired": 1, "rows": 2},
         "agents": {"bob": 1},
         "more_agents": 0,

@@ -261,8 +261,15 @@ def test_an_older_copy_that_has_grown_past_us_is_not_taken_for_our_past(make_des
     with closing(sqlite3.connect(ours.path)) as source, closing(sqlite3.connect(copy.path)) as target:
         source.backup(target)
     ours.save("only ours")
+    with ours.store.read(Deadline(5)) as reading:
+        before = reading.state(("p",))
     other = make_desk(tmp_path / "copy", clock=ours.clock)
-    theirs = [other.save(f"only theirs {number}").id for number in range(3)]
+    theirs = []
+    for number in range(3):
+        theirs.append(other.save(f"only theirs {number}").id)
+        with other.store.read(Deadline(5)) as reading:
+            # The same number of changes, and yet no answer of ours is one of theirs.
+            assert reading.state(("p",)) != before
     other.close()
     assert len(ours.found("only")) == 2
     for suffix in SIDE_FILES:

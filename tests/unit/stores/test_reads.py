@@ -7,6 +7,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,7 +77,7 @@ def test_the_log_keeps_the_newest_rows(desk: Desk) -> None:
     with closing(sqlite3.connect(desk.path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         for n in range(reads.MOST + 5):
-            reads.write(connection, Read(f"s{n}", "ann", (one,), (), 1, at))
+            reads.write(connection, [Read(f"s{n}", "ann", (one,), (), 1, at)])
         connection.execute("COMMIT")
         rows = connection.execute("SELECT session FROM reads ORDER BY id").fetchall()
     assert len(rows) == reads.MOST
@@ -83,12 +85,13 @@ def test_the_log_keeps_the_newest_rows(desk: Desk) -> None:
 
 
 def test_a_read_is_dropped_and_counts_no_more_after_thirty_days(desk: Desk) -> None:
-    one = desk.save(NOTE, "ann", session="a").id
+    one = desk.save(NOTE, "bob", session="b").id
     desk.get(one)
     assert len(logged(desk)) == 1
+    assert echoes(desk, desk.save("Note: " + NOTE, "ann", session="s1").id) == [("ann", one)]
     desk.clock.advance(days=reads.DAYS, seconds=1)
-    late = desk.save(NOTE + " Confirmed.", "ann2", session="s1").id
-    assert echoes(desk, late) == [("ann2", None)]
+    late = desk.save(NOTE + " Confirmed.", "ann", session="s1").id
+    assert echoes(desk, late) == [("ann", None)]
     other = desk.save("another").id
     desk.get(other)
     assert [row[2] for row in logged(desk)] == [other]
@@ -150,6 +153,7 @@ def test_a_read_that_cannot_be_logged_is_told_and_fails_nothing(make_desk: MakeD
     assert [row[0] for row in logged(desk)] == ["s"]
     desk.close()
     desk.store.log_read(read, failures.append)
+    settled(desk)
     assert isinstance(failures[-1], StoreUnavailable)
     assert "closed" in failures[-1].message
 
@@ -162,6 +166,18 @@ def test_reads_that_come_while_one_is_waiting_are_written_with_it(desk: Desk) ->
             desk.get(public_id)
         other.execute("ROLLBACK")
     assert {row[2] for row in logged(desk)} == set(ids)
+
+
+def test_reads_are_written_soon_by_themselves_and_at_the_latest_when_the_store_closes(desk: Desk) -> None:
+    one, other = desk.save("alpha").id, desk.save("beta").id
+    desk.get(one)
+    ends = time.monotonic() + 20
+    while not (found := desk.sql("SELECT 1 FROM reads")) and time.monotonic() < ends:
+        threading.Event().wait(0.02)
+    assert len(found) == 1
+    desk.get(other)
+    desk.close()
+    assert desk.sql("SELECT count(*) FROM reads") == [(2,)]
 
 
 def first_schema(path: Path) -> None:

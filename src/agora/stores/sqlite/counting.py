@@ -38,7 +38,12 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
         f" WHERE n.id IN ({places(namespaces)}) GROUP BY n.id ORDER BY 2 DESC, 1",
         (now, *namespaces),
     ).fetchall()
+    passages = connection.execute(
+        f"SELECT coalesce(sum(passages), 0) FROM namespace_stats WHERE namespace_id IN ({places(namespaces)})",
+        tuple(namespaces),
+    ).fetchone()[0]
     return {
+        "passages": passages,
         "notes": {
             "live": total[1],
             "superseded": total[2],

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 _POSTINGS = 4000
 """Passages gathered per query before commoner words stop bringing new ones: from then they only score."""
 
-_SPARE = 32
+_SPARE = 16
 """Items scored beyond those wanted, since they are chosen before their term counts and lengths are known."""
 
 _PIECES = 32
@@ -40,6 +40,9 @@ class _Question:
     scale: Scale
     waiting: list[int]
     """Numbers of words that could bring more passages, the commonest first."""
+    narrow: bool
+    """Whether most of the store is out of scope. Where it is not, asking each list of passages for the scope too costs
+    more than leaving out afterwards what does not belong."""
     gathered: dict[int, Ints] = field(default_factory=dict)
     """Word number to the ascending passages, of the rows asked for, that hold it. Other words are looked for in the
     texts."""
@@ -81,7 +84,7 @@ class FullTextView:
         wanted = limit + _SPARE
         while True:
             # One round is enough unless most of what it found has expired.
-            self._gather(question, among, wanted)
+            self._gather(question, wanted)
             pieces = self._choose(question, among, wanted)
             if len(pieces) >= wanted or not question.waiting:
                 break
@@ -115,8 +118,9 @@ class FullTextView:
         if self._last and self._last.is_that(groups, among):
             return self._last
         inside = f"namespace_id IN ({places(among.namespaces)}) AND type = ?"
-        total, words = self._connection.execute(
-            f"SELECT coalesce(sum(passages), 0), coalesce(sum(words), 0) FROM namespace_stats WHERE {inside}",
+        total, words, everywhere = self._connection.execute(
+            f"SELECT coalesce(sum(passages), 0), coalesce(sum(words), 0),"
+            f" (SELECT coalesce(sum(passages), 0) FROM namespace_stats) FROM namespace_stats WHERE {inside}",
             (*among.namespaces, _STATISTICS),
         ).fetchone()
         counts: dict[str, int] = {}
@@ -132,10 +136,10 @@ class FullTextView:
         waiting = [number for number, weight in enumerate(weights) if weight.tells]
         waiting.sort(key=lambda number: (-weights[number].passages, groups[number].text))
         scale = Scale(weights, words / total if total else 1.0)
-        self._last = _Question(groups, among, scale, waiting)
+        self._last = _Question(groups, among, scale, waiting, narrow=2 * total < everywhere)
         return self._last
 
-    def _gather(self, question: _Question, among: Among, wanted: int) -> None:
+    def _gather(self, question: _Question, wanted: int) -> None:
         """Find the passages of the next words, rarest first: of one at least, of all while they are few."""
         weights = question.scale.weights
         budget, most = _POSTINGS, 0
@@ -144,17 +148,19 @@ class FullTextView:
             if budget < _POSTINGS and weights[number].passages > budget:
                 return
             question.waiting.pop()
-            found = question.gathered[number] = self._postings(weights[number].present, among)
+            found = question.gathered[number] = self._postings(weights[number].present, question)
             budget, most = budget - len(found), max(most, len(found))
             rest = sum(weights[other].idf for other in question.waiting)
             if most >= wanted and rest < weights[number].idf:
                 # All that is left together is worth less than the least that each of these has.
                 return
 
-    def _postings(self, terms: Sequence[str], among: Among) -> Ints:
-        """Every passage in scope that holds one of `terms`, ascending."""
-        scope = " OR ".join(f"n{namespace}" for namespace in among.namespaces)
-        match = f"scope : ({scope}) AND {{title body}} : ({' OR '.join(_quoted(terms))})"
+    def _postings(self, terms: Sequence[str], question: _Question) -> Ints:
+        """Every passage that holds one of `terms`, ascending; some may be out of scope."""
+        among = question.among
+        match = f"{{title body}} : ({' OR '.join(_quoted(terms))})"
+        if question.narrow:
+            match += f" AND scope : ({' OR '.join(f'n{namespace}' for namespace in among.namespaces)})"
         if among.rows is None:
             # One long string is read several times as fast as a row for each.
             return _numbers(
@@ -177,24 +183,29 @@ class FullTextView:
         ranked = passages[np.lexsort((passages, -sums))].tolist()
         chosen: dict[int, list[_Piece]] = {}
         for block in blocks(ranked, wanted):
-            # The index drops superseded and forgotten rows in their own transaction; expiry only the clock knows.
-            live: dict[int, _Piece] = {
-                piece[0]: piece
-                for piece in self._connection.execute(
-                    "SELECT p.id, p.item_id, p.n FROM passages p JOIN items i ON i.id = p.item_id"
-                    f" WHERE p.id IN ({places(block)}) AND (i.expires_at IS NULL OR i.expires_at > ?)",
-                    (*block, among.now),
-                )
-            }
+            live = {piece[0]: piece for piece in self._live(block, among)}
             for piece in filter(None, map(live.get, block)):
                 kept = chosen.get(piece[1])
                 if kept is None:
-                    if len(chosen) == wanted:
-                        return chosen
-                    chosen[piece[1]] = [piece]
+                    if len(chosen) < wanted:
+                        chosen[piece[1]] = [piece]
                 elif len(kept) < _PIECES:
                     kept.append(piece)
+            if len(chosen) == wanted:
+                # What these items have further down holds rarer words in no passage.
+                break
         return chosen
+
+    def _live(self, passages: Sequence[int], among: Among) -> Iterable[_Piece]:
+        """Those of `passages` whose items are in scope and not at their end."""
+        # The index drops superseded and forgotten rows in their own transaction; expiry only the clock knows.
+        return self._connection.execute(
+            # A cross join keeps this order: a plan that begins with the namespace's items reads all of them.
+            "SELECT p.id, p.item_id, p.n FROM passages p CROSS JOIN items i ON i.id = p.item_id"
+            f" WHERE p.id IN ({places(passages)}) AND (i.expires_at IS NULL OR i.expires_at > ?)"
+            f" AND i.namespace_id IN ({places(among.namespaces)})",
+            (*passages, among.now, *among.namespaces),
+        )
 
     def _most_promising(self, question: _Question, pieces: list[_Piece]) -> list[_Piece]:
         """At most `_PIECES` passages of each item."""
@@ -228,9 +239,10 @@ class FullTextView:
                     each.append(number)
         possible = [(pieces[place], words[place]) for place in np.flatnonzero(telling).tolist()]
         texts = self._texts([piece[0] for piece, _ in possible])
+        score = question.scale.score
         best: dict[int, tuple[Scored, int]] = {}
         for (passage, item, n), numbers in possible:
-            if passage in texts and (scored := question.scale.score(*texts[passage], numbers)).words:
+            if (text := texts.get(passage)) is not None and (scored := score(*text, numbers)).words:
                 known = best.get(item)
                 if known is None or (*scored[:2], -n) > (*known[0][:2], -known[1]):
                     best[item] = (scored, n)

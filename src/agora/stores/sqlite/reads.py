@@ -25,8 +25,13 @@ _LIFE = DAYS * 86_400 * 1_000_000
 _PATIENCE = 1.0
 """Seconds that writing the log waits for a lock: saves queue behind it, and a process that ends waits for it."""
 
-_PENDING = 1_000
-"""Reads that wait at most: what comes while the store is locked for long is lost, newest first."""
+_DELAY = 0.2
+"""Seconds for which reads are collected: a transaction for each would cost a busy session more than its answers do."""
+
+_TOGETHER = 256
+"""Reads that are written together at most."""
+
+Failed = Callable[[AgoraError], None]
 
 _COMPARED = 64
 """Notes that a save is compared with, those its session read last."""
@@ -36,47 +41,58 @@ _SWEPT = 200
 
 
 class ReadLog:
-    """Takes reads without waiting and writes them in the store's own queue, at most one write waiting at a time.
+    """Takes reads without waiting, and writes those of a moment together in the store's own queue.
 
-    A save that is queued later runs later: what a session read before it saved is always in the log by then.
+    `flush` before a save: what its session read is then in the log when the save looks.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._waiting: _Batch | None = None
+        self._waiting: list[Read] = []
+        self._timer: threading.Timer | None = None
+        self._failed: Failed | None = None
         self._written: Future[None] | None = None
 
-    def add(self, read: Read, failed: Callable[[AgoraError], None]) -> None:
+    def add(self, read: Read, failed: Failed) -> None:
         """Note a read; returns at once. `failed` is told if it cannot be written, in whatever thread finds out."""
         with self._lock:
-            if self._waiting is not None and self._waiting.reads is not None:
-                if len(self._waiting.reads) < _PENDING:
-                    self._waiting.reads.append(read)
-                return
-            batch = self._waiting = _Batch([read], self._lock)
-            try:
-                self._written = written = self._database.submit(batch, Deadline(_PATIENCE))
-            except AgoraError as error:
-                self._waiting = None
-                refused: AgoraError | None = error
-            else:
-                refused = None
+            self._waiting.append(read)
+            self._failed = failed
+            full = len(self._waiting) >= _TOGETHER
+            if self._timer is None and not full:
+                self._timer = threading.Timer(_DELAY, self.flush)
+                self._timer.daemon = True
+                self._timer.start()
+        if full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Queue the write of everything that was added; returns at once."""
+        refused = written = None
+        # Queued under the lock: else a save whose own flush finds nothing left could still overtake the write.
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+            timer, self._timer = self._timer, None
+            failed = self._failed
+            if taken:
+                try:
+                    written = self._database.submit(lambda connection: write(connection, taken), Deadline(_PATIENCE))
+                    self._written = written
+                except AgoraError as error:
+                    refused = error
+        if timer is not None:
+            timer.cancel()
+        if failed is None:
+            return
         if refused is not None:
             failed(refused)
-            return
-
-        def ended(done: Future[None]) -> None:
-            # One that failed before it ran must take no more.
-            batch.take()
-            error = None if done.cancelled() else done.exception()
-            if error is not None:
-                failed(error if isinstance(error, AgoraError) else AgoraError(f"reads were not logged: {error!r}"))
-
-        written.add_done_callback(ended)
+        elif written is not None:
+            written.add_done_callback(lambda done: _ended(done, failed))
 
     def settle(self, deadline: Deadline) -> None:
         """Wait until what was added before is written, or has failed."""
+        self.flush()
         with self._lock:
             last = self._written
         while last is not None and not last.done():
@@ -86,41 +102,37 @@ class ReadLog:
                 last.exception(timeout=min(0.05, deadline.remaining() + 0.001))
 
 
-class _Batch:
-    """Reads that one write takes; None once it has."""
-
-    def __init__(self, reads: list[Read], lock: threading.Lock) -> None:
-        self.reads: list[Read] | None = reads
-        self._lock = lock
-
-    def __call__(self, connection: sqlite3.Connection) -> None:
-        for read in self.take():
-            write(connection, read)
-
-    def take(self) -> list[Read]:
-        with self._lock:
-            taken, self.reads = self.reads or [], None
-        return taken
+def _ended(done: Future[None], failed: Failed) -> None:
+    error = None if done.cancelled() else done.exception()
+    if error is not None:
+        failed(error if isinstance(error, AgoraError) else AgoraError(f"reads were not logged: {error!r}"))
 
 
-def write(connection: sqlite3.Connection, read: Read) -> None:
-    """Log one read and drop what is too much or too old."""
-    at = to_micros(read.at)
-    for block in rows.blocks(read.ids):
-        connection.execute(
-            "INSERT OR REPLACE INTO reads (session, agent, item_id, sequence, at)"
-            f" SELECT ?, ?, id, ?, ? FROM items WHERE public_id IN ({rows.places(block)})",
-            (read.session, read.agent, read.sequence, at, *block),
-        )
-    connection.execute(
-        "INSERT INTO readers SELECT ?, id, ?, ? FROM namespaces"
-        f" WHERE name IN ({rows.places(read.namespaces)}) ON CONFLICT (agent, namespace_id)"
+def write(connection: sqlite3.Connection, taken: Sequence[Read]) -> None:
+    """Log reads, oldest first, and drop what is too much or too old."""
+    given: dict[tuple[str, str, str], tuple[int, int]] = {}
+    seen: dict[tuple[str, str], tuple[int, int]] = {}
+    for read in taken:
+        when = read.sequence, to_micros(read.at)
+        for public_id in read.ids:
+            # The newest comes last, so that it gets the highest number.
+            given.pop((read.session, read.agent, public_id), None)
+            given[read.session, read.agent, public_id] = when
+        seen |= {(read.agent, namespace): when for namespace in read.namespaces}
+    connection.executemany(
+        "INSERT OR REPLACE INTO reads (session, agent, item_id, sequence, at)"
+        " SELECT ?, ?, id, ?, ? FROM items WHERE public_id = ?",
+        ((session, agent, *when, public_id) for (session, agent, public_id), when in given.items()),
+    )
+    connection.executemany(
+        "INSERT INTO readers SELECT ?, id, ?, ? FROM namespaces WHERE name = ? ON CONFLICT (agent, namespace_id)"
         " DO UPDATE SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
-        (read.agent, read.sequence, at, *read.namespaces),
+        ((agent, *when, namespace) for (agent, namespace), when in seen.items()),
     )
     connection.execute("DELETE FROM reads WHERE id <= (SELECT max(id) FROM reads) - ?", (MOST,))
     connection.execute(
-        f"DELETE FROM reads WHERE id IN (SELECT id FROM reads ORDER BY id LIMIT {_SWEPT}) AND at < ?", (at - _LIFE,)
+        f"DELETE FROM reads WHERE id IN (SELECT id FROM reads ORDER BY id LIMIT {_SWEPT}) AND at < ?",
+        (to_micros(taken[-1].at) - _LIFE,),
     )
 
 

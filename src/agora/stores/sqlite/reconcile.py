@@ -171,14 +171,13 @@ class _Look:
         before = self._one(
             "i.type = ? AND i.key = ? AND i.version < ? ORDER BY i.version DESC, i.id DESC", self.version.key, number
         )
-        if before is not None and not self._goes_after(before):
-            before = None
+        follows = before is None or (self._goes_after(before) and self._fits_after(before))
         successor = self._successor()
         if successor is not None and successor.version > number:
-            return (before if before is not None and self._fits_after(before) else None), successor
-        if after is None or to_micros(self.version.created_at) > after.created_at:
+            return before if follows else None, successor
+        if not follows or after is None or to_micros(self.version.created_at) > after.created_at:
             return None
-        return (before, after) if before is None or self._fits_after(before) else None
+        return before, after
 
     def _fits_after(self, last: Standing) -> bool:
         if last.superseded_by == NOT_HERE:

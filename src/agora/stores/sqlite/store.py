@@ -99,6 +99,7 @@ class SqliteStore:
                 raise self._other_profile()
             return job(connection)
 
+        self._reads.flush()
         return self._database.write(run, deadline)
 
     def forget(
@@ -156,6 +157,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """As `Records.close`."""
+        self._reads.flush()
         self._database.close()
 
     def _other_profile(self) -> EmbeddingMismatch:

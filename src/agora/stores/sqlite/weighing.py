@@ -62,23 +62,25 @@ class Scale:
     def __init__(self, weights: Sequence[Weight], mean: float) -> None:
         """`mean`: words of a passage in the searched namespaces, on average."""
         self.weights = weights
-        self._mean = max(mean, 1.0)
         self._mass = sum(weight.idf for weight in weights) or 1.0
+        # What the loop over passages needs of each word, without a look-up for every part of it.
+        self._words = [(weight.group.text, weight.tells, weight.needles) for weight in weights]
+        # Constant beside every word: how long the passage is against the mean.
+        self._base, self._slope = K1 * (1 - B), K1 * B / max(mean, 1.0)
 
     def score(self, title: str, body: str, length: int, candidates: Iterable[int]) -> Scored:
         """The score of a passage in which at most the words with these numbers, ascending, may occur."""
         # Framed by blanks, a term is found whole by substring search, which is C speed. Each has blanks of its own:
         # two occurrences side by side are two.
         text = f" {title} {body} ".replace(" ", "  ")
-        # Constant beside every word: how long the passage is against the mean.
-        norm = K1 * (1 - B + B * length / self._mean)
+        norm = self._base + self._slope * length
         coverage, bm25, words, told = 0.0, 0.0, [], False
         for number in candidates:
-            weight = self.weights[number]
-            for needle, worth in weight.needles:
+            word, tells, needles = self._words[number]
+            for needle, worth in needles:
                 if count := text.count(needle):
-                    words.append(weight.group.text)
-                    told = told or weight.tells
+                    words.append(word)
+                    told |= tells
                     coverage += worth
                     bm25 += worth * count * (K1 + 1) / (count + norm)
                     break
