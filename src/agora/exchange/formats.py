@@ -33,14 +33,14 @@ def _foreign(read: Callable[[Source], Iterator[Event]]) -> Callable[[Source], Re
 def _is_native(head: bytes, name: str) -> bool:
     del name
     try:
-        first = json.loads(head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0])
+        first = json.loads(head.partition(b"\n")[0])
     except ValueError:
         return False
     return isinstance(first, dict) and first.get("format") == FORMAT
 
 
 def _by_head(recognises: Callable[[bytes], bool]) -> Callable[[bytes, str], bool]:
-    return lambda head, name: recognises(head.removeprefix(b"\xef\xbb\xbf"))  # noqa: ARG005 - the name says nothing
+    return lambda head, name: recognises(head)  # noqa: ARG005 - the name says nothing
 
 
 FORMATS: dict[str, Format] = {
@@ -70,8 +70,9 @@ def recognise(source: Source) -> str:
 
     Raises: InvalidInput if it is none of them.
     """
+    head = source.head.removeprefix(b"\xef\xbb\xbf")
     for name, form in FORMATS.items():
-        if form.recognises(source.head, source.name):
+        if form.recognises(head, source.name):
             return name
     raise InvalidInput(
         "file",

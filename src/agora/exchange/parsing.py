@@ -253,8 +253,9 @@ def _digest(value: Any) -> bytes:  # noqa: ANN401 - JSON
 
 
 def _instant(value: Any) -> datetime:  # noqa: ANN401 - JSON
+    text = _text(value)
     try:
-        found = datetime.fromisoformat(_text(value))
+        found = datetime.fromisoformat(text)
         utc = found.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise BadLine("must be an instant in ISO 8601") from None

@@ -28,7 +28,7 @@ class Source:
     `damage` says after reading why the end was not reached, if a compressed file is broken.
     """
 
-    def __init__(self, name: str, raw: BinaryIO, counted: _Counted, size: int | None) -> None:
+    def __init__(self, name: str, raw: io.BufferedIOBase, counted: _Counted, size: int | None) -> None:
         """`name` is shown and kept as the source of what was in it; `size` is in bytes as on the disk."""
         self.name = name
         self.size = size
@@ -73,7 +73,8 @@ class Source:
         if self.damage is not None:
             return b""
         try:
-            return self._raw.read(most)
+            # What can be read of a damaged file comes before the error does.
+            return self._raw.read1(most)
         except _DAMAGE as error:
             self.damage = f"the compressed file is damaged: {str(error) or 'it ends too early'}"
             return b""
@@ -102,7 +103,7 @@ def opened(path: str) -> Iterator[list[Source]]:
         if start == b"PK\x03\x04":
             yield _archive(path, name, stack)
         elif start[:2] == b"\x1f\x8b":
-            yield [Source(name, cast("BinaryIO", gzip.GzipFile(fileobj=buffered)), counted, size)]
+            yield [Source(name, gzip.GzipFile(fileobj=buffered), counted, size)]
         else:
             yield [Source(name, buffered, counted, size)]
 

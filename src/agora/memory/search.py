@@ -15,7 +15,7 @@ from agora.text.analysis import Group
 from agora.text.tokens import cost
 
 
-def search(  # noqa: PLR0913, PLR0917 - a question, what it was made into, and where to ask it
+def search(
     reading: Reading, query: Query, weights: Weights, vector: Vector | None, groups: Sequence[Group], log: Log
 ) -> Answer:
     """The answer to `query` in one snapshot: filter, rank, floor, fold near-copies, pack."""

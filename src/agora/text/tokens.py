@@ -61,12 +61,13 @@ def _widen(text: str, start: int, stop: int, spare: int) -> tuple[int, int]:
 
 def _reach(text: str, place: int, step: int, room: int) -> int:
     """How far from `place` one gets in the direction of `step` within `room` bytes."""
-    while 0 < place + (step > 0) <= len(text):
-        room -= len(text[place if step > 0 else place - 1].encode())
-        if room < 0:
-            break
-        place += step
-    return place
+    if room < 1:
+        return place
+    # A character has at least one byte, so no more of them are looked at than there are bytes; a character that is
+    # cut by the limit does not decode and is left out.
+    if step > 0:
+        return place + len(text[place : place + room].encode()[:room].decode(errors="ignore"))
+    return place - len(text[max(0, place - room) : place].encode()[-room:].decode(errors="ignore"))
 
 
 def _beginning(text: str, first: int, start: int) -> int:

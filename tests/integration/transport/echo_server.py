@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParam
         case "noisy":
             make_noise()
         case "stuck":
-            await anyio.to_thread.run_sync(time.sleep, 60)
+            await anyio.to_thread.run_sync(threading.Event().wait, 60)
         case "complain":
             sys.stderr.write("x" * 1_000_000)
         case "broken":
@@ -95,7 +94,7 @@ def stop_as_told(given: dict[str, str]) -> None:
         raise OSError(given["stop_fails"])
     if "stop_file" in given:
         Path(given["stop_file"]).write_text("stopped", encoding="utf-8")
-    time.sleep(float(given.get("stop_seconds", 0)))
+    threading.Event().wait(float(given.get("stop_seconds", 0)))
 
 
 async def make_as_told(given: dict[str, str]) -> Server[Any]:
@@ -118,7 +117,7 @@ def main() -> int:
         os.set_blocking(1, False)
     claim_stdio()
     if "thread" in given:
-        threading.Thread(target=time.sleep, args=[60]).start()
+        threading.Thread(target=threading.Event().wait, args=[60]).start()
     return run_stdio(
         lambda: make_as_told(given),
         on_ready=say_ready,

@@ -330,7 +330,7 @@ def test_rows_hold_each_setting_once_with_value_source_and_help(tmp_path: Path) 
     by_key = {row.key: (row.value, row.source) for row in rows}
     assert by_key["home"] == (str(tmp_path), "AGORA_HOME")
     assert by_key["log.file"] == (False, "AGORA_LOG_FILE")
-    assert by_key["server.drain"] == (1.5, "default")
+    assert by_key["server.drain"] == (1.0, "default")
     assert by_key["agent"] == (None, "default")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from agora.exchange.report import Report
 from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
 from agora.ports.transfer import Extract, Giver, Profile, Version
+from agora.protocol.context import namespace_argument
 from agora.testing import SilentLog
 from agora.text.ids import new_id
 
@@ -53,12 +56,11 @@ def take(
     """Import `file`; a namespace is visible once it is named, as on the command line."""
 
     def callers(namespace: str | None) -> Caller:
-        return desk.caller("imp", namespace or "p", session=session, client="importer", origin=importer)
+        own = namespace_argument(namespace or "p")
+        return desk.caller("imp", own, session=session, client="importer", origin=importer)
 
     with sources.opened(str(file)) as [source]:
-        taking = Importer(
-            desk.store.transfer(), desk.encoder, desk.clock, SilentLog(), content_bytes=content_bytes
-        )
+        taking = Importer(desk.store.transfer(), desk.encoder, desk.clock, SilentLog(), content_bytes=content_bytes)
         return taking.run(source, callers, Wanted(**wanted), Deadline(PATIENCE))
 
 
@@ -77,30 +79,38 @@ def version(number: int, content: str, **fields: Any) -> Version:
     return Version(**made | fields)
 
 
-def write(file: Path, versions: list[Version], *, end: bool = True, dimension: int = 64) -> Path:
+@dataclass
+class Elsewhere:
+    """A store of somebody else, on its way out; implements `agora.ports.transfer.Outgoing`."""
+
+    made: list[Version]
+    profile: Profile
+    store: str = "s_01KF0000000000000000000000"
+    sequence: int = 1
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"p": len(self.made)}
+
+    def versions(self) -> Iterator[Version]:
+        return iter(self.made)
+
+
+def write(file: Path, versions: list[Version], *, dimension: int = 64, digest: str = "0" * 64) -> Path:
     """An export that holds `versions`."""
-
-    class Elsewhere:
-        store = "s_01KF0000000000000000000000"
-        sequence = 1
-        profile = Profile("0" * 64, "other", dimension)
-        counts = {"p": len(versions)}  # noqa: RUF012 - an instance of one use
-
-        def versions(self) -> Any:
-            return iter(versions)
-
-    sums = native.Sums()
-    with file.open("wb") as out:
-        first = native.line(native.header(Elsewhere(), Extract(("p",)), all_namespaces=True, now=NOON))
-        out.write(first)
-        sums.take(first, version=False)
-        for each in versions:
-            line = native.line(native.record_of(each))
-            out.write(line)
-            sums.take(line, version=True)
-        if end:
-            out.write(native.line(sums.end()))
+    outgoing = Elsewhere(versions, Profile(digest, "other", dimension))
+    lines = [native.line(native.header(outgoing, Extract(("p",)), all_namespaces=True, now=NOON))]
+    lines += [native.line(native.record_of(each)) for each in versions]
+    file.write_bytes(b"".join([*lines, end_of(lines)]))
     return file
+
+
+def end_of(lines: list[bytes]) -> bytes:
+    """The last line for a header and versions."""
+    sums = native.Sums()
+    for number, line in enumerate(lines):
+        sums.take(line, version=number > 0)
+    return native.line(sums.end())
 
 
 def foreign(folder: Path, name: str, text: str | bytes) -> Path:

@@ -243,7 +243,6 @@ def test_an_empty_store_makes_a_whole_file(desk: Desk, make_desk: MakeDesk, tmp_
     assert take(make_desk(tmp_path / "b"), tmp_path / "x.jsonl").whole
 
 
-
 def test_an_export_needs_one_connection_only(make_desk: MakeDesk, tmp_path: Path) -> None:
     desk = make_desk(readers=1)
     desk.save("one")

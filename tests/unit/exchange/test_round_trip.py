@@ -17,8 +17,21 @@ from agora.testing import ManualClock
 Step = tuple[Any, ...]
 
 _TEXTS = st.sampled_from(
-    ["the port is 5432", "porta", "порт", "端口 🎉", "e\u0301", "é", "a\u2028b\x85\x1b[31m", "  two  ", 'quote " \\ line\n'] + ["x"] * 2
-) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20).filter(str.strip)
+    [
+        "the port is 5432",
+        "porta",
+        "порт",
+        "端口 🎉",
+        "e\u0301",
+        "é",
+        "a\u2028b\x85\x1b[31m",
+        "  two  ",
+        'quote " \\ line\n',
+    ]
+    + ["x"] * 2
+) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20).filter(
+    str.strip
+)
 _TAGS = st.lists(st.sampled_from(["a", "b", "größe"]), max_size=2, unique=True).map(tuple)
 _METADATA = st.dictionaries(
     st.sampled_from(["m", "n"]), st.sampled_from([1, 1.5, "x", None, True, [1, {"y": "z"}], 10**20]), max_size=2

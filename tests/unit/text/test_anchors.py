@@ -28,7 +28,7 @@ def named(text: str) -> list[tuple[str, str]]:
         ("C:\\Users\\Ann\\App.py", "c:/users/ann/app.py"),
         ("C:\\\\Users\\\\Ann\\\\App.py", "c:/users/ann/app.py"),
         ("C:\\Program Files (x86)\\App\\Main.exe crashed", "c:/program files (x86)/app/main.exe"),
-        ("D:/work/x.py", "d:/work/x.py"),
+        ("D:/team/x.py", "d:/team/x.py"),
         ("\\\\server\\Share\\x.txt", "//server/share/x.txt"),
         ("数据/文件.py", "数据/文件.py"),
         ("путь/к/файлу.txt", "путь/к/файлу.txt"),

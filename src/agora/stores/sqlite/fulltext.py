@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,39 +37,47 @@ def prepare(title: str | None, content: str, spans: Sequence[Span]) -> tuple[Pre
 def add(connection: sqlite3.Connection, row: int, namespace_id: int, type_: str, passages: Sequence[Prepared]) -> None:
     """Make an item findable, and count its passages in the statistics of its namespace."""
     ids = _passages(connection, row)
-    for passage_id, passage in zip(ids, passages, strict=True):
-        connection.execute(
-            "INSERT INTO fulltext (rowid, scope, title, body, words) VALUES (?, ?, ?, ?, ?)",
-            (passage_id, f"n{namespace_id}", passage.title, passage.body, passage.words),
-        )
-        connection.executemany(
-            "INSERT INTO term_stats VALUES (?, ?, ?, 1)"
-            " ON CONFLICT (namespace_id, type, term) DO UPDATE SET passages = passages + 1",
-            ((namespace_id, type_, term) for term in passage.terms()),
-        )
-        connection.execute(
-            "INSERT INTO namespace_stats VALUES (?, ?, 1, ?) ON CONFLICT (namespace_id, type)"
-            " DO UPDATE SET passages = passages + 1, words = words + excluded.words",
-            (namespace_id, type_, passage.words),
-        )
+    connection.executemany(
+        "INSERT INTO fulltext (rowid, scope, title, body, words) VALUES (?, ?, ?, ?, ?)",
+        (
+            (passage_id, f"n{namespace_id}", passage.title, passage.body, passage.words)
+            for passage_id, passage in zip(ids, passages, strict=True)
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO term_stats VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (namespace_id, type, term) DO UPDATE SET passages = passages + excluded.passages",
+        ((namespace_id, type_, term, number) for term, number in _counted(passages)),
+    )
+    connection.execute(
+        "INSERT INTO namespace_stats VALUES (?, ?, ?, ?) ON CONFLICT (namespace_id, type)"
+        " DO UPDATE SET passages = passages + excluded.passages, words = words + excluded.words",
+        (namespace_id, type_, len(passages), sum(passage.words for passage in passages)),
+    )
 
 
 def remove(connection: sqlite3.Connection, row: int, namespace_id: int, type_: str) -> None:
     """Take an item out of the index and of the statistics; one that is not there is no error."""
+    gone: list[Prepared] = []
     for passage_id in _passages(connection, row):
         found = connection.execute("SELECT title, body, words FROM fulltext WHERE rowid = ?", (passage_id,)).fetchone()
-        if found is None:
-            continue
-        connection.execute("DELETE FROM fulltext WHERE rowid = ?", (passage_id,))
-        keys = [(namespace_id, type_, term) for term in Prepared(*found).terms()]
-        where = "WHERE namespace_id = ? AND type = ? AND term = ?"
-        connection.executemany(f"UPDATE term_stats SET passages = passages - 1 {where}", keys)
-        # A term that no row holds any more is content: it must not outlive the last row.
-        connection.executemany(f"DELETE FROM term_stats {where} AND passages <= 0", keys)
-        connection.execute(
-            "UPDATE namespace_stats SET passages = passages - 1, words = words - ? WHERE namespace_id = ? AND type = ?",
-            (found[2], namespace_id, type_),
-        )
+        if found is not None:
+            connection.execute("DELETE FROM fulltext WHERE rowid = ?", (passage_id,))
+            gone.append(Prepared(*found))
+    keys = [(number, namespace_id, type_, term) for term, number in _counted(gone)]
+    where = "WHERE namespace_id = ? AND type = ? AND term = ?"
+    connection.executemany(f"UPDATE term_stats SET passages = passages - ? {where}", keys)
+    # A term that no row holds any more is content: it must not outlive the last row.
+    connection.executemany(f"DELETE FROM term_stats {where} AND passages <= 0", (key[1:] for key in keys))
+    connection.execute(
+        "UPDATE namespace_stats SET passages = passages - ?, words = words - ? WHERE namespace_id = ? AND type = ?",
+        (len(gone), sum(passage.words for passage in gone), namespace_id, type_),
+    )
+
+
+def _counted(passages: Sequence[Prepared]) -> list[tuple[str, int]]:
+    """Each term with the number of passages that hold it, sorted as `Prepared.terms` is."""
+    return sorted(Counter(term for passage in passages for term in passage.terms()).items())
 
 
 def spans(connection: sqlite3.Connection, row: int) -> tuple[Span, ...]:

@@ -110,10 +110,7 @@ class SqliteStore:
         if dry_run:
             with self.read(deadline) as reading:
                 return reading.preview(selection, now)
-        job: Callable[[sqlite3.Connection], Forgotten] = lambda c: forgetting.forget(  # noqa: E731
-            c, selection, caller, micros
-        )
-        return self._database.write(job, deadline)
+        return self._database.write(lambda c: forgetting.forget(c, selection, caller, micros), deadline)
 
     def restore(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline) -> Restored:
         """As `Records.restore`."""
@@ -163,8 +160,8 @@ class SqliteStore:
     def _other_profile(self) -> EmbeddingMismatch:
         return EmbeddingMismatch(
             f"the store {self._database.path} was built with another embedding model than {self._fingerprint.name!r}",
-            hint="Set embedding.model back, or migrate with"
-            f" `agora reembed --model {self._fingerprint.name}`. Lexical queries work meanwhile.",
+            hint="Set embedding.model back. `agora reembed` will migrate a store to another model; it comes with a later"
+            " release. Lexical queries work meanwhile.",
         )
 
     def _ready(self, connection: sqlite3.Connection) -> bool:
