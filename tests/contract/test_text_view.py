@@ -306,6 +306,9 @@ def test_of_a_long_note_the_most_promising_passages_are_scored(shelf: Library) -
         assert found.coverage[place] == 1.0
         again = reading.text.matches(groups, where, np.array([row]))
         assert (again.coverage[0], again.passages[0]) == (1.0, found.passages[place])
+    with shelf.store.read(soon()) as reading:
+        alone = reading.text.matches(groups, where, np.array([row]))
+    assert (alone.coverage[0], alone.passages[0]) == (1.0, found.passages[place])
 
 
 def test_the_passage_that_matches_best_is_named(shelf: Library) -> None:

@@ -102,10 +102,11 @@ class _Text:
             except (ValueError, RecursionError) as error:
                 raise BadDocument(str(error)) from None
             else:
-                # A number at the end of what was read may go on.
-                if end < len(self._text) or isinstance(value, str | dict | list) or not self._fill():
+                # A number at the end of what was read may go on, by a point or an exponent too.
+                if isinstance(value, str | dict | list) or end < len(self._text) - _EDGE or self._done:
                     self._at = end
                     return value
+                self._fill()
 
     def _fill(self) -> bool:
         """Read as much again as there is; whether there was any more."""

@@ -26,7 +26,9 @@ LIMIT = 262_144
 NOON = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
 
 
-def send(desk: Desk, file: Path, namespaces: tuple[str, ...] = (), **extract: Any) -> list[bytes]:
+def send(
+    desk: Desk, file: Path, namespaces: tuple[str, ...] = (), *, read_back: bool = True, **extract: Any
+) -> list[bytes]:
     """Export to `file`; its lines."""
     transfer, deadline = desk.store.transfer(), Deadline(PATIENCE)
     wanted = namespaces or transfer.namespaces(deadline)
@@ -34,7 +36,7 @@ def send(desk: Desk, file: Path, namespaces: tuple[str, ...] = (), **extract: An
         caller = desk.caller(also=wanted)
         exporter = Exporter(transfer, desk.clock, SilentLog())
         exporter.run(Extract(wanted, **extract), caller, out, deadline, all_namespaces=not namespaces)
-    return lines_of(file)
+    return lines_of(file) if read_back else []
 
 
 def lines_of(file: Path) -> list[bytes]:
@@ -122,10 +124,10 @@ def foreign(folder: Path, name: str, text: str | bytes) -> Path:
 
 def notes_of(desk: Desk, namespace: str = "p") -> list[dict[str, Any]]:
     """Every live note with what an import decides about it, in the order in which they came."""
-    columns = "t.content, t.title, i.kind, i.key, t.metadata, i.session, i.occurred_at, a.name, s.origin, s.client_id"
-    names = ("content", "title", "kind", "key", "metadata", "session", "occurred_at", "agent", "origin", "client")
+    names = ("content", "title", "kind", "key", "metadata", "session", "occurred_at", "agent", "origin")
     rows = desk.sql(
-        f"SELECT {columns} FROM items i JOIN texts t ON t.item_id = i.id JOIN savers s ON s.item_id = i.id"
+        "SELECT t.content, t.title, i.kind, i.key, t.metadata, i.session, i.occurred_at, a.name, s.origin FROM items i"
+        " JOIN texts t ON t.item_id = i.id JOIN savers s ON s.item_id = i.id"
         " JOIN agents a ON a.id = s.agent_id JOIN namespaces n ON n.id = i.namespace_id"
         " WHERE s.n = 0 AND n.name = ? AND i.superseded_by IS NULL AND i.forgotten_at IS NULL ORDER BY i.id",
         namespace,

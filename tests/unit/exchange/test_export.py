@@ -192,14 +192,23 @@ def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(tmp_path: Path) 
     with pytest.raises(InvalidInput, match="is there already") as caught, targets.opened(str(file)):
         pass
     assert "--force" in caught.value.hint
-    with pytest.raises(RuntimeError), targets.opened(str(file), replace=True) as out:
-        out.write(b"half of it")
-        raise RuntimeError
-    assert file.read_bytes() == b"before"
     with targets.opened(str(file), replace=True) as out:
         out.write(b"after")
     assert file.read_bytes() == b"after"
-    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+
+
+def fail_halfway(file: Path) -> None:
+    with targets.opened(str(file), replace=True) as out:
+        out.write(b"half of it")
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+def test_an_export_that_fails_leaves_the_file_that_was_there_and_nothing_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"before")
+    with pytest.raises(RuntimeError):
+        fail_halfway(tmp_path / name)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"before")]
 
 
 def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path) -> None:

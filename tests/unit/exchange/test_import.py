@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.conftest import PATIENCE, Desk, MakeDesk
 from tests.unit.exchange.ferry import NOON, send, take, version, versions_of, write
 
 from agora.errors import EmbeddingMismatch, StoreUnavailable
+from agora.model.caller import Origin
 from agora.model.deadline import Deadline
 from agora.model.profile import Span
 from agora.ports.encoder import Vector
@@ -138,7 +140,7 @@ def chain(*texts: str, start: int = 1, key: str = "k", first: int = 1) -> list[V
         version(first + n, text, key=key, version=start + n, created_at=NOON + timedelta(minutes=first + n))
         for n, text in enumerate(texts)
     ]
-    for n, (old, new) in enumerate(zip(made, made[1:], strict=False)):
+    for n, (old, new) in enumerate(pairwise(made)):
         at = new.created_at
         made[n] = replace(made[n], superseded_by=new.id, superseded_at=at)
         made[n + 1] = replace(new, supersedes=old.id, replaces=(Replaced(old.id, at, content_hash(old.content or "")),))
@@ -287,7 +289,7 @@ def test_the_journal_names_who_imported_and_where_it_came_from(desk: Desk, tmp_p
 
 @pytest.mark.parametrize(("importer", "kept"), [("user", "user"), ("agent", "agent"), ("tool", "tool"), ("web", "web")])
 def test_nobody_gives_a_text_more_authority_than_they_have(
-    desk: Desk, tmp_path: Path, importer: str, kept: str
+    desk: Desk, tmp_path: Path, importer: Origin, kept: Origin
 ) -> None:
     note = version(1, "text")
     note = replace(note, savers=(replace(note.savers[0], origin="user"),))

@@ -9,7 +9,7 @@ from agora.errors import StoreCorrupt
 from agora.model.deadline import Deadline
 from agora.ports.vector_index import Among
 from agora.stores.sqlite.instants import NEVER
-from agora.stores.sqlite.vectors import ExactView, _Arrays
+from agora.stores.sqlite.vectors import _WASTE, ExactView, _Arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,6 +51,19 @@ def test_the_best_are_exact_where_float32_cannot_tell_them_apart(spread: float, 
     inside = order[np.isin(rows[order], some)]
     found = view.nearest(asked, Among((1,), 0, some), 50)
     assert found.rows.tolist() == rows[inside][:50].tolist()
+
+
+def test_versions_that_were_replaced_take_no_room_for_ever(make_desk: MakeDesk) -> None:
+    desk = make_desk()
+    kept = desk.save("stays").id
+    with desk.store.read(Deadline(5)) as reading:
+        old = reading.vectors
+    for number in range(_WASTE + 60):
+        last = desk.save(f"value {number}", key="counter").id
+    assert desk.store._index._arrays.count < 100
+    assert set(desk.found("value stays", mode="semantic")) == {kept, last}
+    # A view that was handed out before goes on over what it had.
+    assert old.size() == 1
 
 
 def test_a_vector_of_the_wrong_length_is_damage_and_is_told_as_such(make_desk: MakeDesk) -> None:

@@ -13,6 +13,7 @@ that are not known are kept in the metadata.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,12 +28,12 @@ _RELATION = frozenset({"type", "from", "to", "relationType"})
 
 def recognises(head: bytes) -> bool:
     """Whether a file that begins so is a memory server's."""
-    first = head.partition(b"\n")[0]
+    if re.match(rb'\s*\{\s*"(?:entities|relations)"\s*:\s*\[', head):
+        return True
     try:
-        found = json.loads(first)
+        return _is_piece(json.loads(head.partition(b"\n")[0]))
     except ValueError:
         return False
-    return isinstance(found, dict) and (_is_piece(found) or {"entities", "relations"} <= found.keys())
 
 
 def read(source: Source) -> Iterator[Event]:

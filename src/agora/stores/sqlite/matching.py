@@ -214,6 +214,8 @@ class FullTextView:
             by_item.setdefault(piece[1], []).append(piece)
         if all(len(each) <= _PIECES for each in by_item.values()):
             return pieces
+        if not question.gathered:
+            self._gather(question, len(pieces))
         passages, sums = question.sums()
         worth = dict(zip(passages.tolist(), sums.tolist(), strict=True))
         return [

@@ -160,8 +160,8 @@ class SqliteStore:
     def _other_profile(self) -> EmbeddingMismatch:
         return EmbeddingMismatch(
             f"the store {self._database.path} was built with another embedding model than {self._fingerprint.name!r}",
-            hint="Set embedding.model back. `agora reembed` will migrate a store to another model; it comes with a later"
-            " release. Lexical queries work meanwhile.",
+            hint="Set embedding.model back. `agora reembed` will migrate a store to another model; it comes with a"
+            " later release. Lexical queries work meanwhile.",
         )
 
     def _ready(self, connection: sqlite3.Connection) -> bool:

@@ -17,6 +17,8 @@ from agora.stores.sqlite.rows import blocks, places
 
 _CHUNK = 4096
 _FIRST_CAPACITY = 256
+_WASTE = 512
+"""Slots of rows that are gone, from which on it is worth loading anew once they are the majority."""
 _NOISE = np.float32(1e-5)
 """Above twice the error of a float32 product of unit vectors, summed in any order a BLAS may choose."""
 
@@ -27,8 +29,9 @@ _LOAD = (
 )
 
 _CHANGED = (
+    # A cross join keeps this order: the tail is short, and a plan that begins with the items reads all of them.
     "SELECT DISTINCT i.id, i.superseded_by IS NULL AND i.forgotten_at IS NULL, i.expires_at"
-    " FROM journal j JOIN items i ON i.id = j.item_id WHERE j.sequence > ? ORDER BY i.id"
+    " FROM journal j CROSS JOIN items i ON i.id = j.item_id WHERE j.sequence > ? ORDER BY i.id"
 )
 
 
@@ -88,6 +91,9 @@ class ExactIndex:
                 self._load(connection, encoder_id)
             elif head != self._sequence:
                 self._apply(connection, encoder_id)
+                if self._wasted() > max(_WASTE, self._arrays.count // 2):
+                    # A process that lives for weeks beside a note that changes every minute must not grow with it.
+                    self._load(connection, encoder_id)
             if head != self._sequence or self._store is None:
                 self._hash = _hash_at(connection, head)
             self._store, self._sequence = (store, encoder_id), head
@@ -120,6 +126,10 @@ class ExactIndex:
         self._arrays = _Arrays(a.matrix, a.rows, a.passages, a.namespaces, expires, alive, a.count)
         # A dict is not a snapshot, but its entries never change: rows are immutable and slots are not reused.
         self._append(added)
+
+    def _wasted(self) -> int:
+        count = self._arrays.count
+        return count - int(np.count_nonzero(self._arrays.alive[:count])) if count > _WASTE else 0
 
     def _append(self, loaded: list[tuple[int, int, int, int | None, bytes]]) -> None:
         if not loaded:
