@@ -15,7 +15,7 @@ journal, `encoder` (`digest` of its fingerprint, `name`, `dimension`), `selectio
 
 Version: `id`, `type`, `namespace`, `kind`, `key`, `version` (number within its key), `title`, `content`, `metadata`,
 `confidence`, `session`, `seq`, `speaker`, `occurred_at`, `created_at`, `updated_at`, `expires_at`, `supersedes` (id),
-`superseded_by` (id), `superseded_at`, `replaces` (of everything it superseded: `id`, `at`, `sha256` of the text),
+`superseded_by` (id), `superseded_at`, `replaces` (of everything it superseded: `id`, `sha256` of the text),
 `forgotten_at`, `forget_reason`, `purged_at` (then there is no `content`), `savers`, and with vectors `passages`
 (`start` and `stop` in code points of the content, `vector`: little-endian float32 in base64).
 Each saver, the first first: `agent`, `client`, `client_version`, `token` (its name), `session`, `origin`, `first_at`,
@@ -102,7 +102,7 @@ def record_of(version: Version) -> dict[str, Any]:
         "superseded_by": version.superseded_by,
         "superseded_at": moment(version.superseded_at),
         "replaces": [
-            {"id": old.id, "at": moment(old.at), "sha256": old.content_hash.hex() if old.content_hash else None}
+            _filled({"id": old.id, "sha256": old.content_hash.hex() if old.content_hash else None})
             for old in version.replaces
         ]
         or None,

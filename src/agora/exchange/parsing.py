@@ -111,7 +111,7 @@ def _check(version: Version) -> None:
 
 def _replaced(record: Any) -> Replaced:  # noqa: ANN401 - JSON
     fields = _Fields(record, "replaces.")
-    found = Replaced(fields.take("id", _id), fields.take("at", _instant), fields.maybe("sha256", _digest))
+    found = Replaced(fields.take("id", _id), fields.maybe("sha256", _digest))
     fields.no_more()
     return found
 

@@ -60,7 +60,7 @@ class Source:
         for chunk in self.chunks():
             start = 0
             while (end := chunk.find(b"\n", start)) >= 0:
-                parts.append(chunk[start : end + 1] if length <= LINE else b"")
+                parts.append(chunk[start : end + 1])
                 yield number, b"".join(parts)
                 number, parts, length, start = number + 1, [], 0, end + 1
             if length <= LINE:

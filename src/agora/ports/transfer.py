@@ -35,7 +35,6 @@ class Replaced:
     """A version whose place another one took: by id and by text, so that it is known again in another store."""
 
     id: str
-    at: datetime
     content_hash: bytes | None
     """SHA-256 of its text; None once it is purged."""
 

@@ -44,6 +44,9 @@ class Outbound:
         self._write = write
         self._log = log
         self._calls: dict[RequestId, Call] = {}
+        # Answers on their way. Their ids are free again: who has read an answer may use its id at once, and that
+        # can be before `write` returns here.
+        self._leaving = 0
         self._changed = anyio.Event()
         self.peer_gone = False
         self.stream, self._receive = anyio.create_memory_object_stream[SessionMessage | JSONRPCResponse | JSONRPCError](
@@ -60,9 +63,13 @@ class Outbound:
     def settle(self, request_id: RequestId) -> Call | None:
         """Forget a request: it was answered, or will never be."""
         call = self._calls.pop(request_id, None)
+        self._wake()
+        return call
+
+    def _wake(self) -> None:
+        """Let everyone who waits for a change look again."""
         self._changed.set()
         self._changed = anyio.Event()
-        return call
 
     def cancellable(self, request_id: RequestId) -> Call | None:
         """The one request in flight that the SDK would cancel for `request_id`.
@@ -84,7 +91,9 @@ class Outbound:
 
     async def drained(self) -> None:
         """Return when every request but streams has its answer written, or the peer is gone."""
-        while not self.peer_gone and any(call.method not in _STREAMS for call in self._calls.values()):
+        while not self.peer_gone and (
+            self._leaving or any(call.method not in _STREAMS for call in self._calls.values())
+        ):
             await self._changed.wait()
 
     async def run(self) -> None:
@@ -93,6 +102,9 @@ class Outbound:
             async for item in self._receive:
                 message, settled = self._prepare(item)
                 frame = None if message is None else self._encode(message)
+                if settled is not None:
+                    self._calls.pop(settled, None)
+                    self._leaving += 1
                 if frame is not None:
                     try:
                         await self._write(frame)
@@ -101,7 +113,8 @@ class Outbound:
                         self.peer_gone = True
                         break
                 if settled is not None:
-                    self.settle(settled)
+                    self._leaving -= 1
+                    self._wake()
         self._changed.set()
 
     def _prepare(

@@ -79,7 +79,7 @@ def test_a_line_has_everything_that_the_store_knows(desk: Desk, tmp_path: Path) 
         ],
     }
     assert two["supersedes"] == first
-    assert two["replaces"] == [{"id": first, "at": later, "sha256": hashlib.sha256(b"text").hexdigest()}]
+    assert two["replaces"] == [{"id": first, "sha256": hashlib.sha256(b"text").hexdigest()}]
     assert two["forgotten_at"] == later
     assert two["forget_reason"] == "wrong"
 

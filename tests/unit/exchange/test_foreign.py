@@ -248,6 +248,7 @@ def test_odd_conversations_neither_loop_nor_stop_an_import(desk: Desk, tmp_path:
     odd = chat({"id": "o", "parent": None, "message": {"id": "o", "content": "x"}}, current_node="o")
     report = take(desk, foreign(tmp_path, "c.json", json.dumps([loop, 5, {"title": "x"}, lost, odd])))
     assert sorted(contents(desk)) == ["in a ring", "no current node", "round and round"]
+    assert report.counts == {"created": 3, "broken": 3}
     assert [broken["place"] for broken in report.broken] == [
         "conversation 2", "conversation 3", "conversation 5, message o",
     ]  # fmt: skip

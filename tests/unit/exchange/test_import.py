@@ -143,7 +143,7 @@ def chain(*texts: str, start: int = 1, key: str = "k", first: int = 1) -> list[V
     for n, (old, new) in enumerate(pairwise(made)):
         at = new.created_at
         made[n] = replace(made[n], superseded_by=new.id, superseded_at=at)
-        made[n + 1] = replace(new, supersedes=old.id, replaces=(Replaced(old.id, at, content_hash(old.content or "")),))
+        made[n + 1] = replace(new, supersedes=old.id, replaces=(Replaced(old.id, content_hash(old.content or "")),))
     return made
 
 
@@ -204,11 +204,32 @@ def test_older_versions_come_in_behind_the_one_that_is_here(desk: Desk, tmp_path
 
 def test_an_older_history_of_somebody_else_comes_in_only_if_it_is_older(desk: Desk, tmp_path: Path) -> None:
     take(desk, write(tmp_path / "x.jsonl", chain("three", start=3, first=30)))
-    older = replace(chain("one", first=5)[0], superseded_by=None)
-    newer = replace(older, id=version(90, "x").id, version=2, created_at=NOON + timedelta(hours=1), content="two")
-    report = take(desk, write(tmp_path / "y.jsonl", [older, newer]))
-    assert report.counts == {"history": 1, "conflict": 1}
+    [older], [between] = chain("one", first=5), chain("two", start=2, first=10)
+    younger = replace(between, created_at=NOON + timedelta(hours=1))
+    assert take(desk, write(tmp_path / "y.jsonl", [younger])).counts == {"conflict": 1}
+    assert take(desk, write(tmp_path / "y.jsonl", [older])).counts == {"history": 1}
+    # It does not say that it came after the one that is before it here.
+    assert take(desk, write(tmp_path / "y.jsonl", [between])).counts == {"conflict": 1}
     assert contents(desk) == [(1, "one", 0), (3, "three", 1)]
+    assert desk.problems() == []
+
+
+def test_a_text_that_only_the_clock_has_ended_makes_room_for_the_same_text(desk: Desk, tmp_path: Path) -> None:
+    old = desk.save("same text", lives=5).id
+    desk.clock.advance(seconds=5)
+    note = version(1, "same text")
+    assert take(desk, write(tmp_path / "x.jsonl", [note])).counts == {"created": 1}
+    assert desk.found("same text") == [note.id]
+    assert desk.note(old).forget_reason == "expired"
+    assert desk.problems() == []
+
+
+def test_of_two_equal_texts_that_the_clock_has_ended_the_one_that_comes_steps_back(desk: Desk, tmp_path: Path) -> None:
+    old = desk.save("same text", lives=5).id
+    desk.clock.advance(seconds=5)
+    note = version(1, "same text", expires_at=NOON)
+    assert take(desk, write(tmp_path / "x.jsonl", [note])).counts == {"created": 1}
+    assert (desk.note(old).forgotten_at, desk.note(note.id).forget_reason) == (None, "expired")
     assert desk.problems() == []
 
 
@@ -260,7 +281,7 @@ def test_what_was_forgotten_here_stays_forgotten_and_is_said_so(desk: Desk, tmp_
 def test_a_purged_version_keeps_its_place_and_nothing_else(desk: Desk, tmp_path: Path) -> None:
     first, second = chain("secret", "secret too")
     gone = replace(second, content=None, title=None, savers=(), purged_at=NOON)
-    gone = replace(gone, replaces=(Replaced(first.id, NOON, content_hash("secret")),))
+    gone = replace(gone, replaces=(Replaced(first.id, content_hash("secret")),))
     assert take(desk, write(tmp_path / "x.jsonl", [first, gone])).counts == {"created": 2}
     assert desk.found("secret", mode="lexical") == []
     assert desk.problems() == []

@@ -7,9 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.conftest import Desk
+from tests.conftest import Desk, MakeDesk
 from tests.unit.exchange.ferry import send, take, versions_of
 
 from agora.testing import ManualClock
@@ -109,6 +110,34 @@ def test_an_export_imported_and_exported_again_is_the_same_byte_for_byte(
             assert two.problems() == []
 
     in_folder(check)
+
+
+def save(text: str, key: str | None = None, **fields: Any) -> Step:
+    return ("save", text, "ann", key, "p", fields)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # A version that was restored after another one took its place, while its text was saved without a key.
+        [save("A", "k"), ("forget", 0), save("A"), save("B", "k"), ("restore", 0)],
+        # The same without any key at first.
+        [save("A"), ("forget", 0), save("A"), save("A", "k"), save("B", "k"), ("restore", 0)],
+        # A version that replaces the one before it and a row of its text without a key.
+        [save("B", "k"), save("A"), save("A", "k")],
+        # The same text comes and goes under one key.
+        [save("A", "k"), save("B", "k"), save("A", "k"), save("B", "k")],
+        # A row that the clock has ended, and the same text once more.
+        [save("A", lives=5), ("wait", 5), save("A"), save("C", lives=5), ("wait", 9)],
+    ],
+)
+def test_histories_with_a_twist_come_through_whole(make_desk: MakeDesk, tmp_path: Path, steps: list[Step]) -> None:
+    one, two = make_desk(tmp_path / "a"), make_desk(tmp_path / "b")
+    live(one, steps)
+    first = send(one, tmp_path / "one.jsonl")
+    assert take(two, tmp_path / "one.jsonl").counts == {"created": len(versions_of(first))}
+    assert versions_of(send(two, tmp_path / "two.jsonl")) == versions_of(first)
+    assert two.problems() == []
 
 
 @given(st.lists(st.tuples(_STEPS, _STEPS), min_size=1, max_size=2))

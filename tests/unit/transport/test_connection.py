@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams, CallToolResult
@@ -72,9 +73,10 @@ def converse(
     server: Server[Any] | None = None,
     options: ConnectionOptions | None = None,
     stop: bool = False,
+    peer: Peer | None = None,
 ) -> list[dict[str, Any]]:
     """Every frame of a connection on which the client does `talk` and then ends."""
-    peer = Peer()
+    peer = peer or Peer()
 
     async def run() -> None:
         stopped = anyio.Event()
@@ -224,3 +226,24 @@ def test_the_refusal_of_bad_text_can_be_made_by_the_server() -> None:
     assert frames[0]["result"] == {"content": [], "isError": True, "own": 1}
     assert seen == [BadText("params.arguments.tags[0]", "\ud800", tool="echo", modern=True)]
     assert seen[0].param == "tags[0]"
+
+
+class _HastyPeer(Peer):
+    """Reads an answer and uses its id again before the server's write has returned."""
+
+    async def write(self, frame: bytes) -> None:
+        await super().write(frame)
+        if len(self.frames) == 1:
+            self.send(id=1, method="ping")
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+
+
+def test_an_id_is_free_again_as_soon_as_its_answer_can_be_read() -> None:
+    peer = _HastyPeer()
+
+    async def talk(peer: Peer) -> None:
+        peer.send(id=1, method="ping")
+        await peer.frame(1)
+
+    assert [frame.get("result") for frame in converse(talk, peer=peer)] == [{}, {}]

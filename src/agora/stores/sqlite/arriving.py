@@ -163,13 +163,9 @@ class Arriving:
                 self._fill_gaps(row, **_given(mutable(self.connection, old.row)))
 
     def _supersede(self, old: Standing, row: int, version: Version, namespace_id: int) -> None:
-        replaced = next((each for each in version.replaces if each.id == old.public_id), None)
-        if replaced is None:
-            replaced = next((each for each in version.replaces if each.content_hash == old.content_hash), None)
-        at = to_micros(version.created_at) if old.superseded_at is None else old.superseded_at
+        at = max(to_micros(version.created_at), old.created_at) if old.superseded_at is None else old.superseded_at
         self.connection.execute(
-            "UPDATE items SET superseded_by = ?, superseded_at = ? WHERE id = ?",
-            (row, to_micros(replaced.at) if replaced else at, old.row),
+            "UPDATE items SET superseded_by = ?, superseded_at = ? WHERE id = ?", (row, at, old.row)
         )
         # As a save does: what it replaced under its key comes first, a row of its text after that.
         self.connection.execute(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agora.ports.text_index import Matches
 from agora.ports.vector_index import Among
-from agora.stores.sqlite.rows import blocks, places
+from agora.stores.sqlite.rows import blocks, numbers, places
 from agora.stores.sqlite.weighing import NOTHING, Scale, Scored, weigh
 from agora.text.analysis import Group
 
@@ -162,20 +162,18 @@ class FullTextView:
         if question.narrow:
             match += f" AND scope : ({' OR '.join(f'n{namespace}' for namespace in among.namespaces)})"
         if among.rows is None:
-            # One long string is read several times as fast as a row for each.
-            return _numbers(
-                self._connection.execute(
-                    "SELECT group_concat(rowid, ' ') FROM fulltext WHERE fulltext MATCH ?", (match,)
-                )
-            )[0]
-        passages, items = _numbers(
+            found = self._connection.execute(
+                "SELECT group_concat(rowid, ' ') FROM fulltext WHERE fulltext MATCH ?", (match,)
+            )
+            return np.sort(numbers(found)[0])
+        passages, items = numbers(
             self._connection.execute(
                 "SELECT group_concat(f.rowid, ' '), group_concat(p.item_id, ' ') FROM fulltext f"
                 " JOIN passages p ON p.id = f.rowid WHERE fulltext MATCH ?",
                 (match,),
             )
         )
-        return passages[np.isin(items, among.rows)]
+        return np.sort(passages[np.isin(items, among.rows)])
 
     def _choose(self, question: _Question, among: Among, wanted: int) -> dict[int, list[_Piece]]:
         """The `wanted` live items with the rarest words, each with its most promising passages."""
@@ -243,8 +241,8 @@ class FullTextView:
         texts = self._texts([piece[0] for piece, _ in possible])
         score = question.scale.score
         best: dict[int, tuple[Scored, int]] = {}
-        for (passage, item, n), numbers in possible:
-            if (text := texts.get(passage)) is not None and (scored := score(*text, numbers)).words:
+        for (passage, item, n), known_words in possible:
+            if (text := texts.get(passage)) is not None and (scored := score(*text, known_words)).words:
                 known = best.get(item)
                 if known is None or (*scored[:2], -n) > (*known[0][:2], -known[1]):
                     best[item] = (scored, n)
@@ -279,10 +277,6 @@ def _matches(rows: Ints, best: dict[int, tuple[Scored, int]]) -> Matches:
         np.array([n for _, n in found], dtype=np.int64),
         tuple(scored.words for scored, _ in found),
     )
-
-
-def _numbers(cursor: sqlite3.Cursor) -> list[Ints]:
-    return [np.fromstring(column or "", dtype=np.int64, sep=" ") for column in cursor.fetchone()]
 
 
 def _quoted(terms: Iterable[str]) -> list[str]:

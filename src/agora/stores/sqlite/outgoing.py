@@ -104,12 +104,12 @@ class SqliteOutgoing:
             return ()
         # By the row number, and by the hash of texts: nothing indexes `superseded_by`.
         found = self._connection.execute(
-            "SELECT id, public_id, superseded_at, content_hash FROM items WHERE id = ?"
-            " UNION SELECT id, public_id, superseded_at, content_hash FROM items"
+            "SELECT id, public_id, content_hash FROM items WHERE id = ?"
+            " UNION SELECT id, public_id, content_hash FROM items"
             " WHERE namespace_id = ? AND normal_hash = ? AND key IS NULL AND superseded_by = ? ORDER BY id",
             (supersedes, namespace_id, normal, row),
         )
-        return tuple(Replaced(old, from_micros(at), content) for _, old, at, content in found)
+        return tuple(Replaced(old, content) for _, old, content in found)
 
     def _passages(self, rows: Sequence[int]) -> dict[int, tuple[tuple[Span, Vector], ...]]:
         found: dict[int, list[tuple[Span, Vector]]] = defaultdict(list)

@@ -61,8 +61,8 @@ class SqliteReading:
         if not where.narrows():
             return Among(namespaces, self._now)
         sql, values = _conditions(where, namespaces)
-        found = self._connection.execute(sql, values).fetchall()
-        return Among(namespaces, self._now, np.array([row[0] for row in found], dtype=np.int64))
+        (found,) = rows.numbers(self._connection.execute(sql, values))
+        return Among(namespaces, self._now, np.sort(found))
 
     def same_text(self, draft: Draft) -> bool:
         """As `Reading.same_text`."""
@@ -116,12 +116,13 @@ class SqliteReading:
 
 def _conditions(where: Filter, namespaces: Sequence[int]) -> tuple[str, list[Any]]:
     sql = [
-        f"SELECT i.id FROM items i WHERE i.namespace_id IN ({rows.places(namespaces)})",
+        f"SELECT group_concat(i.id, ' ') FROM items i WHERE i.namespace_id IN ({rows.places(namespaces)})",
         "i.superseded_by IS NULL AND i.forgotten_at IS NULL",
     ]
     values: list[Any] = list(namespaces)
     for tag in where.tags:
-        sql.append("EXISTS (SELECT 1 FROM item_tags t WHERE t.item_id = i.id AND t.tag = ?)")
+        # What few rows have is listed once; what all may have, such as an agent, is looked up row by row.
+        sql.append("i.id IN (SELECT item_id FROM item_tags WHERE tag = ?)")
         values.append(tag)
     if where.agents:
         sql.append(
@@ -133,7 +134,7 @@ def _conditions(where: Filter, namespaces: Sequence[int]) -> tuple[str, list[Any
         sql.append(f"i.kind IN ({rows.places(where.kinds)})")
         values += where.kinds
     for key, value in sorted(where.metadata.items()):
-        sql.append("EXISTS (SELECT 1 FROM item_metadata m WHERE m.item_id = i.id AND m.key = ? AND m.value = ?)")
+        sql.append("i.id IN (SELECT item_id FROM item_metadata WHERE key = ? AND value = ?)")
         values += (key, rows.digest(value))
     if where.since is not None:
         sql.append("i.effective_at >= ?")
@@ -141,4 +142,4 @@ def _conditions(where: Filter, namespaces: Sequence[int]) -> tuple[str, list[Any
     if where.until is not None:
         sql.append("i.effective_at < ?")
         values.append(to_micros(where.until))
-    return " AND ".join(sql) + " ORDER BY i.id", values
+    return " AND ".join(sql), values

@@ -8,6 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agora.model.note import Note, Saver
 from agora.stores.sqlite.instants import from_micros, maybe
 
@@ -41,6 +44,14 @@ def blocks(values: Sequence[Any], most: int = BLOCK) -> Iterable[Sequence[Any]]:
 def places(values: Sequence[object]) -> str:
     """As many question marks as there are values."""
     return ",".join("?" * len(values))
+
+
+def numbers(cursor: sqlite3.Cursor) -> list[NDArray[np.int64]]:
+    """The columns of a statement's only row, each the `group_concat(…, ' ')` of numbers, in any order.
+
+    One long string is read several times as fast as a row for each number.
+    """
+    return [np.fromstring(column or "", dtype=np.int64, sep=" ") for column in cursor.fetchone()]
 
 
 def namespace_ids(connection: sqlite3.Connection, names: Sequence[str]) -> tuple[int, ...]:
