@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from agora.app import SystemClock
 from agora.embedding.onnx import OnnxEncoder, packaged_model
 from agora.memory.notes import Notes
-from agora.memory.ranking import CANDIDATES, FOREIGN, NATIVE, rank
+from agora.memory.ranking import FOREIGN, NATIVE, rank
 from agora.model.caller import Caller, Scope
 from agora.model.deadline import Deadline
 from agora.model.note import Draft
@@ -40,6 +40,7 @@ FOREIGN_SETS = ("agentnotes:it", "agentnotes:ru", "xquad:ru-ru", "squad_it")
 NAMES = ("cosine", "coverage", "squared", "both")
 CALLER = Caller(Scope("bench", "argument"), agent="bench", session="h", client="bench")
 LONG = Deadline(1e6)
+CANDIDATES = 100
 
 
 @dataclass
@@ -133,7 +134,7 @@ def collect(options: argparse.Namespace, name: str, stranger: str | None) -> lis
             among = reading.among(Filter(("bench",)))
             for question in (*data.questions, *unanswered):
                 vector, groups = encoder.encode(question.text, LONG), analyse_query(question.text)
-                ranked = rank(reading, among, NATIVE["hybrid"], vector, groups)
+                ranked = rank(reading, among, NATIVE["hybrid"], vector, groups, CANDIDATES)
                 names = {row: ids.get(note.id) for row, note in reading.by_row([each.row for each in ranked]).items()}
                 rows = [(max(0.0, each.cosine), each.coverage) for each in ranked]
                 features = np.array([(c, v, v * v, c * v) for c, v in rows]).reshape(-1, 4)

@@ -56,7 +56,8 @@ async def test_answers_over_two_thousand_notes_are_small_and_say_what_they_leave
             assert len(json.dumps(result.structured_content, ensure_ascii=False).encode()) < 4 * 8_000
         found = await crowded.ok(client, "agora_query", query="nightly export failed")
         assert len(found["results"]) == 5
-        assert found["omitted"] > 100
+        # Of the candidates, of which there are at least forty.
+        assert found["omitted"] > 30
         preview = await crowded.ok(client, "agora_forget", tags=["crowd"])
         assert (preview["count"], len(preview["notes"])) == (2_000, 20)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agora.errors import NoteNotFound
-from agora.memory.ranking import Ranked, Weights, rank
+from agora.memory.ranking import Ranked, Weights, candidates, rank
 from agora.memory.verdicts import Anchored, Known, known, on_keys, ordered, time_of
 from agora.model.caller import Caller
 from agora.model.crossref import CrossReference, Position, Stated, Topic
@@ -130,7 +130,7 @@ class _Found:
 def _relevant(reading: Reading, topic: Topic, question: Question, subject: Note | None, now: datetime) -> list[_Found]:
     """What belongs to the topic, at most `NOTES`: the subject and what shares its key or anchors, then the nearest."""
     among = reading.among(Filter(topic.namespaces, agents=topic.agents, since=topic.since))
-    ranked = rank(reading, among, question.weights, question.vector, question.groups)
+    ranked = rank(reading, among, question.weights, question.vector, question.groups, candidates(NOTES))
     scored = {each.row: each for each in ranked}
     rows = {} if subject is None else _tied(reading, topic, among, subject, now)
     near = [each.row for each in ranked if each.score >= question.floor][:NOTES]

@@ -6,7 +6,7 @@ from typing import Any
 
 from agora.memory.duplicates import collapse
 from agora.memory.packing import DEFAULT_BUDGET, pack
-from agora.memory.ranking import VERSION, Ranked, Weights, rank
+from agora.memory.ranking import VERSION, Ranked, Weights, candidates, rank
 from agora.model.query import Answer, Hit, Query
 from agora.ports.encoder import Vector
 from agora.ports.log import Log
@@ -14,18 +14,27 @@ from agora.ports.records import Reading
 from agora.text.analysis import Group
 from agora.text.tokens import cost
 
+_MOST = 640
+"""Candidates of each index at the most, however many near-copies there are: what bounds a query's time."""
+
 
 def search(
     reading: Reading, query: Query, weights: Weights, vector: Vector | None, groups: Sequence[Group], log: Log
 ) -> Answer:
     """The answer to `query` in one snapshot: filter, rank, floor, fold near-copies, pack."""
     among = reading.among(query.filter)
-    ranked = rank(reading, among, weights, vector, groups)
-    total = len(ranked)
-    if query.min_score is not None:
-        ranked = [found for found in ranked if found.score >= query.min_score]
-    places: dict[str, tuple[int, int]] = {}
-    best = collapse(_hits(reading, ranked, weights, 2 * query.top_k + 10, places), query.top_k)
+    limit = candidates(query.top_k)
+    while True:
+        ranked = rank(reading, among, weights, vector, groups, limit)
+        total = len(ranked)
+        if query.min_score is not None:
+            ranked = [found for found in ranked if found.score >= query.min_score]
+        places: dict[str, tuple[int, int]] = {}
+        best = collapse(_hits(reading, ranked, weights, 2 * query.top_k + 10, places), query.top_k)
+        # Near-copies fold into one: where they took the candidates' places, the next ones get a turn.
+        if len(best) == query.top_k or len(ranked) < total or total < limit or limit >= _MOST:
+            break
+        limit = min(_MOST, 4 * limit)
     budget = DEFAULT_BUDGET if query.max_tokens is None else query.max_tokens
     packed, squeezed = pack(best, budget, lambda hit: reading.span(*places[hit.note.id]))
     log.debug(

@@ -244,6 +244,14 @@ def test_an_old_value_is_never_current_because_its_successor_did_not_come(desk: 
     assert contents(desk) == [(1, "port 1", 0), (2, "port 2", 1)]
 
 
+def test_a_version_keeps_the_time_at_which_it_was_superseded(desk: Desk, tmp_path: Path) -> None:
+    first, second = chain("one", "two")
+    first = replace(first, superseded_at=second.created_at + timedelta(seconds=1))
+    file = write(tmp_path / "x.jsonl", [first, second])
+    take(desk, file)
+    assert versions_of(send(desk, tmp_path / "y.jsonl")) == file.read_bytes().splitlines(keepends=True)[1:-1]
+
+
 def test_a_version_whose_line_was_broken_leaves_a_gap_and_no_conflict(desk: Desk, tmp_path: Path) -> None:
     versions = chain("one", "two", "three")
     assert take(desk, write(tmp_path / "x.jsonl", [versions[0], versions[2]])).counts == {"created": 2}

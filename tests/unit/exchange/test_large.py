@@ -44,7 +44,10 @@ def result(worker: subprocess.Popen[str]) -> dict[str, Any]:
 
 def rows(folder: Path) -> int:
     """Committed rows of a store that another process is writing."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{folder / 'agora.db'}?mode=ro", uri=True)) as reader:
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{(folder / 'agora.db').as_uri()}?mode=ro", uri=True)) as reader,
+    ):
         return int(reader.execute("SELECT count(*) FROM items").fetchone()[0])
     return 0
 
