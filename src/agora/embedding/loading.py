@@ -105,6 +105,9 @@ def _load(manifest: Manifest, threads: int, gate: Gate) -> Loaded:
     session = onnxruntime.InferenceSession(
         manifest.read(manifest.model), _options(onnxruntime, threads), providers=["CPUExecutionProvider"]
     )
+    if hasattr(session, "_model_bytes"):
+        # Kept by onnxruntime to build the session again on another provider, which is never asked for: 23 MB.
+        session._model_bytes = None  # noqa: SLF001 - there is no public way to let them go
     around = _special(tokenizer) if manifest.graph else (1, 1)
     loaded = Loaded(session, tokenizer, gate, manifest.fingerprint.max_tokens, 0.0, manifest.graph, *around)
     _try(loaded, manifest)
