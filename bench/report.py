@@ -58,7 +58,7 @@ def _start_table(figures: Figures) -> str:
             (f"memory with the model, {at['notes']:,} notes", f"{at['rss_mb']:.0f} MB resident"),
             (f"disk, {at['notes']:,} notes", f"{at['disk_mb']:.1f} MB"),
         ]
-    rows.append(("installed, dependencies of the tests included", f"{figures['installed_mb']:.0f} MB"))
+    rows.append(("installed, with every dependency", f"{figures['installed_mb']:.0f} MB"))
     peer = figures.get("peer", {})
     if "start" in peer:
         told = (

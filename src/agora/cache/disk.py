@@ -64,14 +64,14 @@ class Disk:
             return None
         return None if found is None else (bytes(found[0]), int(found[1]))
 
-    def put(self, kind: str, key: bytes, value: bytes, now: int, until: int) -> None:
-        """Keep a value until an instant, soon; returns at once."""
+    def put(self, kind: str, key: bytes, value: Callable[[], bytes], now: int, until: int) -> None:
+        """Keep what `value` makes until an instant, soon; returns at once. `value` runs in the background too."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET"
                 " value = excluded.value, made_at = excluded.made_at, expires_at = excluded.expires_at",
-                (kind, key, value, now, until),
+                (kind, key, value(), now, until),
             )
             self._written += 1
             if self._written % self._sweep == 0:
@@ -127,6 +127,9 @@ class Disk:
                 write(self._connection())
             except (sqlite3.Error, OSError) as error:
                 self._fail(error)
+            except ValueError as error:
+                # A value that cannot be written down is missed, and nothing else.
+                self._log.warning("cache entry was left out", error=type(error).__name__)
 
     def _shrink(self, connection: sqlite3.Connection, kind: str, now: int) -> None:
         connection.execute("DELETE FROM entries WHERE expires_at <= ?", (now,))

@@ -87,7 +87,7 @@ class CachedEncoder:
             found = encode(text, deadline)
             if self._disk is not None:
                 now = int(self._clock.now().timestamp() * 1e6)
-                self._disk.put(_KIND, key, found.astype("<f4").tobytes(), now, now + self._life)
+                self._disk.put(_KIND, key, found.astype("<f4").tobytes, now, now + self._life)
         with self._lock:
             self._memory[key] = found
         return found

@@ -65,7 +65,7 @@ class TwoLevelCache:
             self._disk.put(
                 _KIND,
                 key,
-                _shape().dump_json(answer),
+                lambda: _shape().dump_json(answer),
                 _micros(now),
                 _micros(ends if until is None else min(until, ends)),
             )

@@ -158,7 +158,7 @@ def _tell(steps: dict[str, Any]) -> None:
         print(f"  saved {note['id']} in {note['ms']:.0f} ms: {note['content'][:70]}…")
     print(f"\nagent B  server process {b['pid']}, started in {b['start_ms']:.0f} ms")
     print(f"  asks: {steps['question']}")
-    for name, said in (("first", "with the model still loading"), ("second", "with the model loaded")):
+    for name, said in (("first", "with the model still loading"), ("second", "when asked again, from the cache")):
         print(f"  answered in {b[name]['ms']:.0f} ms {said}")
     for hit in b["second"]["results"]:
         print(f"\n  {hit['score']:.2f}  {hit.get('title', '')}")

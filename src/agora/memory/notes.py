@@ -21,7 +21,7 @@ from agora.model.selection import Forgotten, Restored, Selection
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
-from agora.ports.records import Embedded, Records, VectorsNeeded
+from agora.ports.records import Embedded, Records, State, VectorsNeeded
 from agora.ports.result_cache import ResultCache
 from agora.text.analysis import analyse_query
 from agora.text.guess import language_of
@@ -66,6 +66,7 @@ class Notes:
         self._encoder = encoder
         self._questions = questions or encoder
         self._cache = cache
+        self._profile: str | None = None
         self._clock = clock
         self._log = log
         self._model_seconds = model_seconds
@@ -106,12 +107,12 @@ class Notes:
         Raises: NamespaceDenied; WarmingUp, EmbeddingMismatch unless the mode is lexical; StoreUnavailable.
         """
         require(caller, query.filter.namespaces)
-        profile = self._encoder.fingerprint.digest()
-        with self._records.read(deadline) as reading:
-            state = reading.state(query.filter.namespaces)
-            sequence = reading.sequence
+        key, state = None, None
         if self._cache is not None:
-            known = self._cache.get(key_of(query, state, profile), state.now)
+            with self._records.read(deadline) as reading:
+                state, sequence = reading.state(query.filter.namespaces), reading.sequence
+            key = self._key(query, state)
+            known = self._cache.get(key, state.now)
             if known is not None:
                 # What the key names has not changed, so the answer is the one that this snapshot gives too.
                 answer = replace(known[0], sequence=sequence, cached=known[1])
@@ -129,10 +130,13 @@ class Notes:
         deadline.check()
         with self._records.read(deadline) as reading:
             answer = search(reading, query, weights, vector, groups, self._log)
-            state = reading.state(query.filter.namespaces)
+            after = reading.state(query.filter.namespaces)
         if self._cache is not None:
-            self._cache.put(key_of(query, state, profile), answer, state.now, state.next_expiry)
-        self._given(caller, [hit.note.id for hit in answer.hits], answer.namespaces, answer.sequence, state.now)
+            # Under the key of the snapshot that it was made from, which may be a later one than the look-up's.
+            if key is None or state is None or (after.store, after.sequences) != (state.store, state.sequences):
+                key = self._key(query, after)
+            self._cache.put(key, answer, after.now, after.next_expiry)
+        self._given(caller, [hit.note.id for hit in answer.hits], answer.namespaces, answer.sequence, after.now)
         return answer
 
     def crossref(self, topic: Topic, caller: Caller, deadline: Deadline) -> CrossReference:
@@ -253,6 +257,12 @@ class Notes:
     def _reads(self, text: str) -> bool:
         """Whether the encoder was trained on the language of `text`."""
         return not self._encoder.languages or language_of(text) in self._encoder.languages
+
+    def _key(self, query: Query, state: State) -> bytes:
+        """What the answer to `query` in `state` is kept under."""
+        if self._profile is None:
+            self._profile = self._encoder.fingerprint.digest()
+        return key_of(query, state, self._profile)
 
     def _for_model(self, deadline: Deadline) -> Deadline:
         # The model has its own, shorter deadline; a cancelled call must still stop it.

@@ -13,7 +13,7 @@ def test_the_command_tells_what_there_is_and_deletes_it(tmp_path: Path) -> None:
     assert cache_of(loaded, clear=False)["answers"] == 0
     disk = Disk(tmp_path / CACHE_FILE, SilentLog(), entries=10)
     for kind in ("result", "embedding"):
-        disk.put(kind, b"k", b"v", now=0, until=10)
+        disk.put(kind, b"k", lambda: b"v", now=0, until=10)
     disk.close()
     assert cache_of(loaded, clear=False) | {"bytes": 0} == {
         "path": str(tmp_path / CACHE_FILE),
