@@ -5,7 +5,7 @@
       NotFound                NoteNotFound
       Conflict
       AccessDenied            NamespaceDenied
-      StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt
+      StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt, IndexUnavailable
       EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, EncoderUnavailable, WarmingUp
       ConfigError             UnknownKey, MissingExtra
       ListenError
@@ -131,6 +131,13 @@ class JournalCorrupt(StoreCorrupt):
     """The journal of changes has a gap or a changed row."""
 
     code = "journal_corrupt"
+
+
+class IndexUnavailable(StoreError):
+    """The vector index cannot be used now; the notes themselves can, and lexical queries work."""
+
+    code = "index_unavailable"
+    retryable = True
 
 
 class EmbeddingError(AgoraError):

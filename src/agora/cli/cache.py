@@ -16,7 +16,7 @@ def cache(
 ) -> None:
     """Show what the cache on disk holds, or delete it."""
     with errors_as_status(json_wanted=json_wanted):
-        from agora.app import cache_of  # noqa: PLC0415 - `agora --help` must not pay for it
+        from agora.app.administration import cache_of  # noqa: PLC0415 - `agora --help` must not pay for it
 
         found = cache_of(settings(home, config), clear=clear)
     if json_wanted:

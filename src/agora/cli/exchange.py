@@ -114,7 +114,7 @@ def import_(
 
 @contextlib.contextmanager
 def _opened(home: Path | None, config: Path | None) -> Iterator[Any]:
-    from agora.app import opened  # noqa: PLC0415 - `agora --help` must not pay for it
+    from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
     from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
 
     loaded = settings(home, config)

@@ -67,7 +67,7 @@ _M_ARENA_MAX = -8
 
 
 def _serve(namespace: str | None, agent: str | None, home: Path | None, config: Path | None) -> int:
-    from agora.app import Agora  # noqa: PLC0415 - after the streams are claimed
+    from agora.app.agora import Agora  # noqa: PLC0415 - after the streams are claimed
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
     from agora.protocol.server import make_server  # noqa: PLC0415 - as above
@@ -86,6 +86,7 @@ def _serve(namespace: str | None, agent: str | None, home: Path | None, config: 
         log.info("ready", home=str(loaded.settings.home), namespace=connection.namespace, rule=connection.rule)
         # A moment later: the client's first messages are answered before the imports of the model compete.
         asyncio.get_running_loop().call_later(0.05, agora.encoder.warm_up)
+        agora.start_maintenance()
 
     return run_stdio(
         lambda: make_server(agora.tools, connection, agora.log),

@@ -21,7 +21,7 @@ def serve_http(address: str, options: Mapping[str, Any], *, authenticate: bool) 
             f"--no-auth is refused at {address}, which other machines can reach",
             hint="Leave it out, or listen at 127.0.0.1.",
         )
-    from agora.app import Agora  # noqa: PLC0415 - as above
+    from agora.app.agora import Agora  # noqa: PLC0415 - as above
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
     from agora.protocol.peer import Peer  # noqa: PLC0415 - as above
@@ -49,6 +49,7 @@ def serve_http(address: str, options: Mapping[str, Any], *, authenticate: bool) 
         # A line that scripts can wait for and read: the port may have been 0.
         print(f"listening on {listener.url}", file=sys.stderr, flush=True)
         agora.encoder.warm_up()
+        agora.start_maintenance()
 
     sessions = Sessions(peer, settings.http.idle_seconds)
     terms = HttpOptions(

@@ -61,7 +61,7 @@ def run_tool(
         arguments = {key: value for key, value in given.items() if value is not None}
         # A mistake makes no data folder and waits for no store.
         schemas.check(BY_NAME[name].input, arguments)
-        from agora.app import opened  # noqa: PLC0415 - as above
+        from agora.app.agora import opened  # noqa: PLC0415 - as above
         from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
 
         configure_logging(quiet(loaded))

@@ -60,6 +60,30 @@ class StoreSettings(Section):
     readers: Whole = Field(default=4, ge=1, le=32, description="Connections that read at the same time.")
 
 
+class IndexSettings(Section):
+    """The vector index: derived from the notes, built anew at any time by `agora reindex`."""
+
+    url: str = Field(
+        default="sqlite",
+        min_length=1,
+        description="Which index: `sqlite`, Agora's own beside the store, or `chroma://` with or without the path of a"
+        " folder (needs the extra `chroma`).",
+    )
+    memory_mb: Whole | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Megabytes of vectors that a process keeps in memory; the rest is read on demand, with the same"
+        " answers. None for no limit.",
+    )
+    compact_seconds: Seconds = Field(
+        default=60.0, le=86_400, description="Seconds between two looks of a server whether its index wants compacting."
+    )
+    compact_dead: float = Field(
+        default=0.2, gt=0, le=1, description="Share of dead vectors from which on the index is compacted."
+    )
+
+
 class EmbeddingSettings(Section):
     """The model that turns texts into vectors."""
 
@@ -209,6 +233,7 @@ class Settings(Section):
     )
     namespace: NamespaceSettings = NamespaceSettings()
     store: StoreSettings = StoreSettings()
+    index: IndexSettings = IndexSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     limits: LimitSettings = LimitSettings()
     cache: CacheSettings = CacheSettings()

@@ -211,10 +211,13 @@ class Notes:
         if (mismatch := self._records.mismatch) is not None:
             problems.append(mismatch.details())
         store = self._records.details()
+        about = store.pop("index")
+        if about["problem"]:
+            problems.append({"code": "index_unavailable", "message": about["problem"]})
         with self._records.read(deadline) as reading:
             counts = reading.counts(caller.scope.visible())
             # Of the caller's namespaces: the whole index's size would tell of the others.
-            index = {"sequence": reading.sequence, "passages": counts.pop("passages")}
+            index = {**about, "sequence": reading.sequence, "passages": counts.pop("passages")}
         return {
             **counts,
             "index": index,

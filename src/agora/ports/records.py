@@ -155,7 +155,7 @@ class Records(Protocol):
         ...
 
     def details(self) -> dict[str, Any]:
-        """Path, sizes, schema, journal sequence, profile and health as plain data."""
+        """Path, sizes, schema, journal sequence, profile and `index` (what the vector index tells) as plain data."""
         ...
 
     def close(self) -> None:

@@ -116,7 +116,7 @@ def test_nothing_is_printed_but_on_stderr_where_a_name_is_announced_as_its_addre
 
 def test_a_server_over_stdio_does_not_load_what_http_needs(tmp_path: Path) -> None:
     program = (
-        "import sys, agora.cli.serve, agora.app, agora.protocol.server, agora.transport.serve\n"
+        "import sys, agora.cli.serve, agora.app.agora, agora.protocol.server, agora.transport.serve\n"
         "parts = ('transport.http', 'transport.guard', 'transport.sessions', 'transport.draining', 'cli.serve_http')\n"
         "print([part for part in parts if f'agora.{part}' in sys.modules])"
     )

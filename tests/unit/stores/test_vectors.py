@@ -9,7 +9,7 @@ from agora.errors import StoreCorrupt
 from agora.model.deadline import Deadline
 from agora.ports.vector_index import Among
 from agora.stores.sqlite.instants import NEVER
-from agora.stores.sqlite.vectors import _WASTE, ExactView, _Arrays
+from agora.stores.sqlite.vectors import _WASTE, ExactIndex, ExactView, _Arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +60,8 @@ def test_versions_that_were_replaced_take_no_room_for_ever(make_desk: MakeDesk) 
         old = reading.vectors
     for number in range(_WASTE + 60):
         last = desk.save(f"value {number}", key="counter").id
-    assert desk.store._index._arrays.count < 100
+    assert isinstance(desk.store.index, ExactIndex)
+    assert desk.store.index._arrays.count < 100
     assert set(desk.found("value stays", mode="semantic")) == {kept, last}
     # A view that was handed out before goes on over what it had.
     assert old.size() == 1

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 FORMAT = 1
-Operation = Literal["save", "merge", "supersede", "forget", "restore", "expire"]
+Operation = Literal["save", "merge", "supersede", "forget", "restore", "expire", "purge"]
 
 
 @dataclass(frozen=True, slots=True)

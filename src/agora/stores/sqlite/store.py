@@ -18,24 +18,29 @@ from agora.model.profile import Fingerprint
 from agora.model.selection import Forgotten, Restored, Selection
 from agora.ports.clock import Clock
 from agora.ports.records import Embedded
+from agora.ports.vector_index import Progress, VectorIndex
 from agora.stores.sqlite import forgetting, fulltext, journal
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import to_micros
-from agora.stores.sqlite.migrations import LATEST, check_version, is_current, migrate
+from agora.stores.sqlite.migrations import LATEST, is_current, migrate
 from agora.stores.sqlite.reading import SqliteReading
 from agora.stores.sqlite.reads import ReadLog
 from agora.stores.sqlite.saving import Save
+from agora.stores.sqlite.source import SqliteSource
 from agora.stores.sqlite.transfer import SqliteTransfer
-from agora.stores.sqlite.vectors import ExactIndex, ExactView, Mismatched
+from agora.stores.sqlite.vectors import ExactIndex
 from agora.text.ids import new_id
 
 _ACTIVE = "WHERE state = 'active'"
+
+_MAINTENANCE = 3600.0
+"""Seconds that a transaction of the index's own upkeep may wait for a connection."""
 
 
 class SqliteStore:
     """Notes, journal and indexes in one SQLite file; implements `agora.ports.records.Records`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a store is made of
         self,
         path: Path,
         fingerprint: Fingerprint,
@@ -44,20 +49,21 @@ class SqliteStore:
         synchronous: Literal["normal", "full"] = "normal",
         busy_timeout: float = 10.0,
         readers: int = 4,
+        index: VectorIndex | None = None,
     ) -> None:
-        """Open the store, making or migrating it as needed.
+        """Open the store, making or migrating it as needed. `index` stands in for the store's own vector index.
 
         Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
         """
         self._clock = clock
         self._fingerprint = fingerprint
         self._digest = fingerprint.digest()
-        self._index = ExactIndex(fingerprint.dimension)
         self._encoder_id: int | None = None
         self._database = Database(
             path, self._ready, self._prepare, synchronous=synchronous, busy_timeout=busy_timeout, readers=readers
         )
         self._reads = ReadLog(self._database)
+        self.index: VectorIndex = index or ExactIndex(fingerprint.dimension)
 
     @property
     def mismatch(self) -> EmbeddingMismatch | None:
@@ -67,17 +73,28 @@ class SqliteStore:
     @contextlib.contextmanager
     def read(self, deadline: Deadline) -> Iterator[SqliteReading]:
         """As `Records.read`."""
+        with self.source(deadline) as source, self.index.follow(source, deadline) as vectors:
+            yield SqliteReading(source.connection, source.head, vectors, self._clock.now())
+
+    @contextlib.contextmanager
+    def source(self, deadline: Deadline) -> Iterator[SqliteSource]:
+        """A transaction yet to begin, for an index to follow.
+
+        Raises: StoreUnavailable, StoreCorrupt.
+        """
         with self._database.read(deadline) as connection:
-            vectors: ExactView | Mismatched
-            # Read once: another thread may follow the file to a store of another profile.
-            encoder_id = self._encoder_id
-            if encoder_id is None:
-                connection.execute("BEGIN")
-                check_version(connection)
-                sequence, vectors = journal.head(connection), Mismatched(self._other_profile())
-            else:
-                sequence, vectors = self._index.view(connection, encoder_id)
-            yield SqliteReading(connection, sequence, vectors, self._clock.now())
+            yield SqliteSource(connection, self._digest, self._fingerprint.dimension, self._other_profile)
+
+    def compact(self, *, force: bool) -> dict[str, Any] | None:
+        """What the index's `compact` did; queries and saves go on meanwhile."""
+        return self.index.compact(self._maintaining, force=force)
+
+    def reindex(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Build the vector index anew from the rows; what its `rebuild` tells."""
+        return self.index.rebuild(self._maintaining, progress)
+
+    def _maintaining(self) -> contextlib.AbstractContextManager[SqliteSource]:
+        return self.source(Deadline(_MAINTENANCE))
 
     def save(self, draft: Draft, caller: Caller, embedded: Embedded | None, now: datetime, deadline: Deadline) -> Saved:
         """As `Records.save`."""
@@ -146,6 +163,7 @@ class SqliteStore:
             "synchronous": {1: "normal", 2: "full"}.get(synchronous, str(synchronous)),
             "bytes": sizes,
             "profile": self._digest[:12],
+            "index": self.index.details(),
         }
 
     def transfer(self) -> SqliteTransfer:
@@ -155,6 +173,7 @@ class SqliteStore:
     def close(self) -> None:
         """As `Records.close`."""
         self._reads.flush()
+        self.index.close()
         self._database.close()
 
     def _other_profile(self) -> EmbeddingMismatch:

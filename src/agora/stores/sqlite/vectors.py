@@ -1,38 +1,26 @@
 from __future__ import annotations
 
-import sqlite3
+import contextlib
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agora.errors import EmbeddingMismatch, StoreCorrupt
+from agora.errors import EmbeddingMismatch
+from agora.model.deadline import Deadline
 from agora.ports.encoder import Vector
-from agora.ports.vector_index import Among, Candidates
-from agora.stores.sqlite.instants import NEVER
-from agora.stores.sqlite.migrations import check_version
-from agora.stores.sqlite.rows import blocks, places
+from agora.ports.vector_index import Among, Candidates, Passages, Progress, Source, Unusable, VectorView
 
-_CHUNK = 4096
 _FIRST_CAPACITY = 256
 _WASTE = 512
 """Slots of rows that are gone, from which on it is worth loading anew once they are the majority."""
 _NOISE = np.float32(1e-5)
 """Above twice the error of a float32 product of unit vectors, summed in any order a BLAS may choose."""
 
-_LOAD = (
-    "SELECT i.id, p.n, i.namespace_id, i.expires_at, v.vector FROM items i"
-    " JOIN passages p ON p.item_id = i.id JOIN vectors v ON v.passage_id = p.id AND v.encoder_id = ?"
-    " WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL"
-)
-
-_CHANGED = (
-    # A cross join keeps this order: the tail is short, and a plan that begins with the items reads all of them.
-    "SELECT DISTINCT i.id, i.superseded_by IS NULL AND i.forgotten_at IS NULL, i.expires_at"
-    " FROM journal j CROSS JOIN items i ON i.id = j.item_id WHERE j.sequence > ? ORDER BY i.id"
-)
+Opening = Callable[[], contextlib.AbstractContextManager[Source]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +42,7 @@ class _Arrays:
 class ExactIndex:
     """All vectors of one encoder in memory, kept in step with the journal, searched in full.
 
-    `view` brings it to the snapshot of the reader's transaction. Views are immutable: a search goes on
+    `follow` brings it to the snapshot of the reader's transaction. Views are immutable: a search goes on
     over the arrays it began with while another thread applies newer changes.
     """
 
@@ -64,51 +52,49 @@ class ExactIndex:
         self._reset()
 
     def _reset(self) -> None:
-        self._store: tuple[str, int] | None = None
+        self._store: str | None = None
         self._sequence = 0
         self._hash: bytes | None = None
         self._slots: dict[int, tuple[int, int]] = {}
         self._arrays = _empty(_FIRST_CAPACITY, self._dimension)
 
-    def view(self, connection: sqlite3.Connection, encoder_id: int) -> tuple[int, ExactView]:
-        """The journal's head in a new read transaction on `connection`, and the index at that head.
-
-        The transaction begins under the lock, so the index is never ahead of the snapshot it serves.
-
-        Raises: StoreVersion, StoreCorrupt.
-        """
+    @contextlib.contextmanager
+    def follow(self, source: Source, deadline: Deadline) -> Iterator[VectorView]:
+        """As `VectorIndex.follow`. The transaction begins under the lock: the index is never ahead of it."""
+        deadline.check()
         with self._lock:
-            connection.execute("BEGIN")
-            check_version(connection)
-            store, head, known = connection.execute(
-                "SELECT (SELECT value FROM meta WHERE key = 'store'),"
-                " coalesce((SELECT max(sequence) FROM journal), 0),"
-                " (SELECT hash FROM journal WHERE sequence = ?)",
-                (self._sequence,),
-            ).fetchone()
-            if (store, encoder_id) != self._store or known != self._hash:
-                # Another store, another past of this one (a copy was put back), or a journal pruned past us.
-                self._load(connection, encoder_id)
-            elif head != self._sequence:
-                self._apply(connection, encoder_id)
-                if self._wasted() > max(_WASTE, self._arrays.count // 2):
-                    # A process that lives for weeks beside a note that changes every minute must not grow with it.
-                    self._load(connection, encoder_id)
-            if head != self._sequence or self._store is None:
-                self._hash = _hash_at(connection, head)
-            self._store, self._sequence = (store, encoder_id), head
-            return head, ExactView(self._arrays, self._slots)
+            try:
+                source.begin()
+            except EmbeddingMismatch as error:
+                view: VectorView = Unusable(error)
+            else:
+                view = self._brought_to(source)
+        yield view
 
-    def _load(self, connection: sqlite3.Connection, encoder_id: int) -> None:
+    def _brought_to(self, source: Source) -> ExactView:
+        if source.store != self._store or source.hash_at(self._sequence) != self._hash:
+            # Another store, another past of this one (a copy was put back), or a journal pruned past us.
+            self._load(source)
+        elif source.head != self._sequence:
+            self._apply(source)
+            if self._wasted() > max(_WASTE, self._arrays.count // 2):
+                # A process that lives for weeks beside a note that changes every minute must not grow with it.
+                self._load(source)
+        if source.head != self._sequence or self._store is None:
+            self._hash = source.hash_at(source.head)
+        self._store, self._sequence = source.store, source.head
+        return ExactView(self._arrays, self._slots)
+
+    def _load(self, source: Source) -> None:
         self._reset()
-        cursor = connection.execute(_LOAD + " ORDER BY i.id, p.n", (encoder_id,))
-        while rows := cursor.fetchmany(_CHUNK):
-            self._append(rows)
+        for block in source.everything():
+            self._append(block)
 
-    def _apply(self, connection: sqlite3.Connection, encoder_id: int) -> None:
+    def _apply(self, source: Source) -> None:
         alive, expires = self._arrays.alive, self._arrays.expires
         fresh: list[int] = []
-        for row, live, ends in connection.execute(_CHANGED, (self._sequence,)):
+        changed = source.changed(self._sequence)
+        for row, live, ends in zip(changed.rows.tolist(), changed.live.tolist(), changed.expires.tolist(), strict=True):
             if row not in self._slots:
                 fresh += [row] if live else []
                 continue
@@ -116,41 +102,55 @@ class ExactIndex:
                 alive, expires = alive.copy(), expires.copy()
             start, stop = self._slots[row]
             alive[start:stop] = live
-            expires[start:stop] = NEVER if ends is None else ends
-        added = []
-        for block in blocks(fresh):
-            added += connection.execute(
-                f"{_LOAD} AND i.id IN ({places(block)}) ORDER BY i.id, p.n", (encoder_id, *block)
-            ).fetchall()
+            expires[start:stop] = ends
         a = self._arrays
         self._arrays = _Arrays(a.matrix, a.rows, a.passages, a.namespaces, expires, alive, a.count)
         # A dict is not a snapshot, but its entries never change: rows are immutable and slots are not reused.
-        self._append(added)
+        if fresh:
+            self._append(source.passages(np.array(fresh, dtype=np.int64)))
 
     def _wasted(self) -> int:
         count = self._arrays.count
         return count - int(np.count_nonzero(self._arrays.alive[:count])) if count > _WASTE else 0
 
-    def _append(self, loaded: list[tuple[int, int, int, int | None, bytes]]) -> None:
-        if not loaded:
+    def _append(self, block: Passages) -> None:
+        a, new = self._arrays, len(block.rows)
+        if not new:
             return
-        a, new = self._arrays, len(loaded)
         if a.count + new > len(a.rows):
             a = _grown(a, max(a.count + new, 2 * len(a.rows)))
         stop = a.count + new
-        if any(len(row[4]) != 4 * self._dimension for row in loaded):
-            raise StoreCorrupt("a vector in the store has not the length that its encoder makes")
-        block = np.frombuffer(b"".join(row[4] for row in loaded), dtype="<f4")
-        a.matrix[a.count : stop] = block.reshape(new, self._dimension)
-        a.rows[a.count : stop] = [row[0] for row in loaded]
-        a.passages[a.count : stop] = [row[1] for row in loaded]
-        a.namespaces[a.count : stop] = [row[2] for row in loaded]
-        a.expires[a.count : stop] = [NEVER if row[3] is None else row[3] for row in loaded]
+        a.matrix[a.count : stop] = block.vectors
+        a.rows[a.count : stop] = block.rows
+        a.passages[a.count : stop] = block.numbers
+        a.namespaces[a.count : stop] = block.namespaces
+        a.expires[a.count : stop] = block.expires
         a.alive[a.count : stop] = True
-        for slot, row in enumerate(loaded, start=a.count):
-            start = self._slots[row[0]][0] if row[0] in self._slots else slot
-            self._slots[row[0]] = (start, slot + 1)
+        for slot, row in enumerate(block.rows.tolist(), start=a.count):
+            start = self._slots[row][0] if row in self._slots else slot
+            self._slots[row] = (start, slot + 1)
         self._arrays = _Arrays(a.matrix, a.rows, a.passages, a.namespaces, a.expires, a.alive, stop)
+
+    def compact(self, source: Opening, *, force: bool) -> dict[str, Any] | None:  # noqa: ARG002 - the port's form
+        """As `VectorIndex.compact`: there is nothing to write down."""
+        return None
+
+    def rebuild(self, source: Opening, progress: Progress | None = None) -> dict[str, Any]:
+        """As `VectorIndex.rebuild`."""
+        del progress
+        with source() as opened, self._lock:
+            self._reset()
+            opened.begin()
+            return {"generation": 0, "passages": self._brought_to(opened).size(), "dropped": 0, "seconds": 0.0}
+
+    def details(self) -> dict[str, Any]:
+        """As `VectorIndex.details`."""
+        return {"kind": "memory", "problem": None}
+
+    def close(self) -> None:
+        """As `VectorIndex.close`."""
+        with self._lock:
+            self._reset()
 
 
 class ExactView:
@@ -235,30 +235,6 @@ class ExactView:
         _, first = np.unique(ordered, return_index=True)
         keep = order[np.sort(first)]
         return Candidates(a.rows[slots][keep], scores[keep], a.passages[slots][keep])
-
-
-class Mismatched:
-    """Stands in for the index of a store that another model built: every use says so."""
-
-    def __init__(self, error: EmbeddingMismatch) -> None:
-        self._error = error
-
-    def size(self) -> int:
-        """Nothing can be searched."""
-        return 0
-
-    def nearest(self, vector: Vector, among: Among, limit: int) -> Candidates:  # noqa: ARG002 - the port's form
-        """Raises: EmbeddingMismatch, always."""
-        raise self._error
-
-    def cosines(self, vector: Vector, rows: NDArray[np.int64]) -> Candidates:  # noqa: ARG002 - the port's form
-        """Raises: EmbeddingMismatch, always."""
-        raise self._error
-
-
-def _hash_at(connection: sqlite3.Connection, sequence: int) -> bytes | None:
-    found = connection.execute("SELECT hash FROM journal WHERE sequence = ?", (sequence,)).fetchone()
-    return None if found is None else bytes(found[0])
 
 
 def _none() -> Candidates:

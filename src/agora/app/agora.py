@@ -1,4 +1,4 @@
-"""Composition root: settings in, a running Agora out. The only module that names adapters."""
+"""Settings in, a running Agora out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agora import __version__
+from agora.app.indexing import choose_index
 from agora.cache.disk import Disk
 from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
-from agora.embedding.choose import choose_encoder, examined, is_settled, settle
-from agora.errors import AgoraError, StoreUnavailable
+from agora.embedding.choose import choose_encoder, is_settled, settle
+from agora.maintenance.scheduler import Scheduler, Task
 from agora.memory.notes import Notes
 from agora.model.caller import Origin
 from agora.model.deadline import Deadline
@@ -82,6 +83,7 @@ class Agora:
         self.encoder.verify()
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
+        self._scheduler: Scheduler | None = None
         self._limits = Limits(
             content_bytes=settings.limits.content_bytes,
             query_chars=settings.limits.query_chars,
@@ -126,6 +128,7 @@ class Agora:
             synchronous=settings.store.synchronous,
             busy_timeout=settings.store.busy_timeout,
             readers=settings.store.readers,
+            index=choose_index(settings.index, settings.home),
         )
         cache, questions = self._caches()
         notes = Notes(
@@ -138,6 +141,17 @@ class Agora:
             questions=questions,
         )
         return _Opened(store, cache, notes, Tools(notes, self.clock, self._limits, self._about))
+
+    def start_maintenance(self) -> None:
+        """Begin the work that a server does beside its calls: compaction, at the interval that is set."""
+        seconds = self._loaded.settings.index.compact_seconds
+        self._scheduler = Scheduler([Task("compact", seconds, self._compact)], self.log)
+        self._scheduler.start()
+
+    def _compact(self) -> dict[str, Any] | None:
+        with self._lock:
+            opened = self._opened
+        return None if opened is None else opened.store.compact(force=False)
 
     def connection(
         self, *, origin: Origin = "agent", folder: Path | None = None, token: str = "", namespace: str | None = None
@@ -177,6 +191,8 @@ class Agora:
 
     def close(self) -> None:
         """Finish the accepted writes and let the files go."""
+        if self._scheduler is not None:
+            self._scheduler.close()
         with self._lock:
             opened = self._opened
         self.encoder.close()
@@ -209,6 +225,7 @@ class Agora:
             "pid": os.getpid(),
             "home": str(self._loaded.settings.home),
             "configuration": str(self._loaded.file) if self._loaded.file else None,
+            "maintenance": None if self._scheduler is None else self._scheduler.details(),
         }
 
 
@@ -220,68 +237,3 @@ def opened(loaded: Loaded) -> Iterator[Agora]:
         yield agora
     finally:
         agora.close()
-
-
-def cache_of(loaded: Loaded, *, clear: bool) -> dict[str, Any]:
-    """What `cache.db` holds, after deleting all of it if `clear`: `off` says why there is none."""
-    settings, path = loaded.settings.cache, loaded.settings.home / CACHE_FILE
-    found: dict[str, Any] = {"path": str(path), "off": None, "answers": 0, "embeddings": 0, "bytes": 0}
-    if not settings.enabled or not settings.disk_entries:
-        return found | {"off": "by setting"}
-    if not path.exists():
-        return found | ({"deleted": 0} if clear else {})
-    disk = Disk(path, get_logger("agora.cache"), entries=settings.disk_entries)
-    try:
-        if clear:
-            found["deleted"] = disk.clear()
-        found |= {"answers": disk.count("result"), "embeddings": disk.count("embedding"), "off": disk.off}
-    finally:
-        disk.close()
-    return found | {"bytes": path.stat().st_size}
-
-
-def diagnose(loaded: Loaded) -> list[dict[str, Any]]:
-    """What `agora doctor` found, one row a check: `name`, `ok`, `message` and, where it failed, `hint`.
-
-    Changes nothing: no folder is made, no file is written.
-    """
-    from agora.stores.sqlite.examine import examine  # noqa: PLC0415 - a server that starts has no use for it
-
-    settings, store = loaded.settings, loaded.settings.home / STORE_FILE
-    checks = [
-        _check("configuration", lambda: f"{loaded.file or 'no file, defaults'}"),
-        _check("data folder", lambda: _folder_state(settings.home)),
-        _check("model", lambda: examined(settings.embedding, partial(profile_of, store))),
-    ]
-    try:
-        problems = examine(store)
-    except AgoraError as error:
-        return [*checks, {"name": "store", "ok": False, **error.details()}]
-    if not problems:
-        found = "every invariant holds" if store.exists() else "none yet"
-        return [*checks, {"name": "store", "ok": True, "message": f"{store}: {found}"}]
-    return [
-        *checks,
-        *(
-            {"name": "store", "ok": False, "code": each.code, "message": each.message, "hint": each.hint}
-            for each in problems
-        ),
-    ]
-
-
-def _check(name: str, look: Callable[[], str]) -> dict[str, Any]:
-    try:
-        return {"name": name, "ok": True, "message": look()}
-    except AgoraError as error:
-        return {"name": name, "ok": False, **error.details()}
-
-
-def _folder_state(home: Path) -> str:
-    if not home.exists():
-        return f"{home} does not exist yet: it is made at the first use"
-    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-        raise StoreUnavailable(
-            f"{home} is not a folder that this user can write",
-            hint="Change its permissions, or set AGORA_HOME to another folder.",
-        )
-    return str(home)

@@ -1,0 +1,1 @@
+"""Composition root: the only package that names adapters."""
