@@ -34,11 +34,18 @@ USAGE = """\
 python run.py demo            one agent saves a note, another finds it by meaning
 python run.py test [ARGS]     run the tests with coverage; ARGS go to pytest
 python run.py check           lint, format, types, import contracts
+python run.py conformance     the official conformance suite of the protocol (installs Node beside the tests)
 python run.py agora [ARGS]    the agora command
 The first run makes .venv beside this file and installs what it needs there."""
 
 # The dependency groups of pyproject.toml that a command needs beside the project itself.
-GROUPS = {"demo": (), "agora": (), "test": ("test",), "check": ("test", "lint")}
+GROUPS = {
+    "demo": (),
+    "agora": (),
+    "test": ("test",),
+    "check": ("test", "lint"),
+    "conformance": ("test", "conformance"),
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -55,6 +62,8 @@ def main(arguments: list[str]) -> int:
     set_up(GROUPS[command])
     if command == "check":
         return check()
+    if command == "conformance":
+        return replace_by("-m", "tests.conformance.run", *rest)
     if command == "test":
         return replace_by("-m", "pytest", "--cov", "--cov-report=term", *rest)
     return replace_by("-m", "agora", *(["demo"] if command == "demo" else []), *rest)

@@ -10,7 +10,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("agora-memory", "mcp", "numpy", "onnxruntime", "tokenizers", "pydantic")
+_PACKAGES = (
+    "agora-memory",
+    "mcp",
+    "numpy",
+    "onnxruntime",
+    "tokenizers",
+    "pydantic",
+    "simsimd",
+    "numkong",
+    "faiss-cpu",
+    "hnswlib",
+)
 
 
 def describe() -> dict[str, Any]:

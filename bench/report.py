@@ -110,6 +110,96 @@ def _fit_table(figures: Figures) -> str:
     return _table(("held-out questions, recall at 5", "cosine", "coverage", "score"), rows)
 
 
+def _index_table(figures: Figures) -> str:
+    runs = sorted(figures["runs"], key=lambda run: (run["vectors"], run["origin"]))
+    names = list(dict.fromkeys(name for run in runs for name in run["systems"]))
+    rows = [(_PEERS.get(name, name), *(_index_cell(run, name) for run in runs)) for name in names]
+    best = [next(name for name in ("agora, simsimd", "agora, numpy") if name in run["systems"]) for run in runs]
+    for share in runs[0]["filters"]:
+        cells = (f"{run['filters'][share][name]['cpu_ms']:.2f} ms" for run, name in zip(runs, best, strict=True))
+        rows.append((f"Agora, {float(share):.0%} of the rows allowed", *cells))
+    files = [run["opening"]["files"] for run in runs]
+    rows += [
+        (
+            "Agora opened from its files, from the rows",
+            *(
+                f"{run['opening']['files']['open']['cpu_ms']:.1f}, {run['opening']['rows']['open']['cpu_ms']:.0f} ms"
+                for run in runs
+            ),
+        ),
+        ("fresh process to first answer, wall", *(f"{one['start_to_answer_wall_ms']:.0f} ms" for one in files)),
+        ("look whether anything changed", *(f"{run['empty_check']['check_us']:.1f} µs" for run in runs)),
+        (
+            "bytes a vector on disk",
+            *(f"{run['systems'][name]['bytes_per_vector']:,.0f}" for run, name in zip(runs, best, strict=True)),
+        ),
+    ]
+    head = ("ten nearest of", *(f"{run['vectors']:,} {run['origin']}" for run in runs))
+    return _table(head, rows)
+
+
+def _index_cell(run: Figures, name: str) -> str:
+    one = run["systems"].get(name)
+    if one is None:
+        return "left out"
+    times = run["systems"]["numpy float32"]["cpu_ms"] / one["cpu_ms"]
+    return f"{one['cpu_ms']:.2f} ms, {times:.1f} x, recall {one['recall@10']:.3f}"
+
+
+def _index_plot(figures: Figures, file: Path) -> None:
+    runs = sorted((run for run in figures["runs"] if run["origin"] == "clustered"), key=lambda run: run["vectors"])
+    names = dict.fromkeys(name for run in runs for name in run["systems"])
+    series = {
+        _PEERS.get(name, name): [
+            (run["vectors"], run["systems"][name]["cpu_ms"]) for run in runs if name in run["systems"]
+        ]
+        for name in names
+    }
+    _curves(file, series, ("vectors", "CPU milliseconds a search"))
+
+
+_PEERS = {
+    "numpy float32": "numpy float32, matmul",
+    "numpy vecdot": "numpy float32, vecdot",
+    "faiss flat": "faiss, flat",
+    "hnswlib": "hnswlib, approximate",
+    "agora, numpy": "Agora, numpy alone",
+    "agora, simsimd": "Agora, simsimd (default)",
+    "agora, numkong": "Agora, numkong",
+}
+
+
+def _concurrency_table(figures: Figures) -> str:
+    rows = [
+        (
+            str(one["writers"]),
+            f"{one['saves_per_second']:,.0f}",
+            f"{one['save_wait_ms']['median']:.1f} / {one['save_wait_ms']['worst']:.0f} ms",
+            f"{one['smallest_share']:.2f}",
+            f"{one['queries_per_second']:,.0f}",
+            f"{one['query_wait_ms']['worst']:.0f} ms",
+            str(one["locked"]),
+        )
+        for one in figures["writers"]
+    ]
+    head = (
+        f"writers beside {figures['readers']} readers",
+        "saves a second",
+        "a save: median / worst",
+        "smallest part of an equal share",
+        "queries a second",
+        "a query: worst",
+        '"database is locked"',
+    )
+    peer = figures["peer"]
+    told = (
+        f"One reader: {peer['alone_queries_per_second']:,.0f} queries a second alone,"
+        f" {peer['beside_queries_per_second']:,.0f} beside a process that writes once a second"
+        f" ({peer['times_slower']:.2f} times slower)."
+    )
+    return f"{_table(head, rows)}\n{told}\n"
+
+
 _NAMES = {
     "agentnotes:en": "agent notes, English",
     "agentnotes:it": "agent notes, Italian",
@@ -122,6 +212,8 @@ RENDERED: dict[str, tuple[str, Callable[[Figures], str], Callable[[Figures, Path
     "start_and_query": ("Start, save and query over stdio", _start_table, _start_plot),
     "cache": ("Cache", _cache_table, None),
     "retrieval_smoke": ("Retrieval", _smoke_table, _smoke_plot),
+    "index": ("Vector index", _index_table, _index_plot),
+    "concurrency": ("Writers and readers at once", _concurrency_table, None),
     "fit_score": ("The fit of the score", _fit_table, None),
 }
 
@@ -146,19 +238,41 @@ def _replace(readme: Path, name: str, table: str) -> None:
     readme.write_text(mark.sub(lambda found: f"{found[1]}{table}{found[2]}", text), encoding="utf-8")
 
 
+def _curves(file: Path, series: dict[str, list[tuple[float, float]]], labels: tuple[str, str]) -> None:
+    figure, axes = _canvas()
+    for name, points in series.items():
+        axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    _finish(figure, axes, file)
+
+
 def _bars(file: Path, groups: list[str], series: dict[str, list[float]], label: str) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 - only a plot needs it
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - after the choice of the canvas
-
-    figure, axes = plt.subplots(figsize=(8, 3.6), dpi=120)
+    figure, axes = _canvas()
     width = 0.8 / len(series)
     for place, (name, values) in enumerate(series.items()):
         at = [group + place * width for group in range(len(groups))]
         axes.bar_label(axes.bar(at, values, width, label=name), fmt="%.2f", fontsize=7)
     axes.set_xticks([group + 0.4 - width / 2 for group in range(len(groups))], groups, fontsize=8)
     axes.set_ylabel(label)
+    _finish(figure, axes, file)
+
+
+def _canvas() -> tuple[Any, Any]:
+    import matplotlib as mpl  # noqa: PLC0415 - only a plot needs it
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - after the choice of the canvas
+
+    figure, axes = plt.subplots(figsize=(8, 3.6), dpi=120)
+    return figure, axes
+
+
+def _finish(figure: Any, axes: Any, file: Path) -> None:
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - as above
+
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     figure.tight_layout()

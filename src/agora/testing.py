@@ -139,6 +139,11 @@ class InMemoryIndex:
         with source() as opened, self.follow(opened, Deadline(60)) as view:
             return {"generation": 0, "passages": view.size(), "dropped": 0, "seconds": 0.0}
 
+    def purge(self, source: Opening, rows: Rows) -> None:  # noqa: ARG002 - the port's form
+        """There are no files; the next use loads everything anew."""
+        with self._lock:
+            self._known, self._view = None, _InMemoryView([])
+
     def details(self) -> dict[str, Any]:
         """As `VectorIndex.details`."""
         return {"kind": "in memory", "problem": None}

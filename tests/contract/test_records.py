@@ -294,6 +294,7 @@ def test_many_threads_use_one_store_at_once(records: Records, clock: ManualClock
             "superseded": 0,
             "forgotten": 32,
             "expired": 0,
+            "purged": 0,
             "rows": 64,
         }
         assert reading.sequence == 96

@@ -1,10 +1,14 @@
-"""What every vector index does, against a search by hand in float64."""
+"""What every vector index does, against a search by hand in float64: the default, Chroma and the one in memory.
+
+Chroma is told not to search by hand, which it would do with as few rows as there are here; once it applies every change
+at once, and once it stays a few changes behind.
+"""
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -20,9 +24,10 @@ from agora.model.profile import Span
 from agora.model.query import Filter
 from agora.model.selection import Selection
 from agora.ports.records import Embedded, Reading
-from agora.ports.vector_index import Among, Candidates, VectorView
+from agora.ports.vector_index import Among, Candidates, VectorIndex, VectorView
+from agora.stores.chroma.index import ChromaIndex
 from agora.stores.sqlite.store import SqliteStore
-from agora.testing import FakeEncoder, ManualClock
+from agora.testing import FakeEncoder, InMemoryIndex, ManualClock
 
 DIMENSION = 24
 PROFILE = FakeEncoder(DIMENSION).fingerprint
@@ -49,11 +54,21 @@ class Item:
 class Shelf:
     """A store filled with vectors of our choice, and the same in plain Python."""
 
-    store: SqliteStore
+    path: Path
     clock: ManualClock
+    make_index: Callable[[], VectorIndex | None]
     now: float = 0.0
+    stores: list[SqliteStore] = field(default_factory=list)
     items: dict[str, Item] = field(default_factory=dict)
     rows: dict[int, Item] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.store = self.open()
+
+    def open(self) -> SqliteStore:
+        """A store, and an index, of their own on the same files."""
+        self.stores.append(SqliteStore(self.path, PROFILE, self.clock, index=self.make_index()))
+        return self.stores[-1]
 
     def add(
         self,
@@ -106,12 +121,23 @@ class Shelf:
         return sorted(found, key=lambda each: (-each[1], each[0]))[:limit]
 
 
+@pytest.fixture(params=["sqlite", "chroma", "chroma, behind", "memory"])
+def make_index(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], VectorIndex | None]:
+    if request.param == "sqlite":
+        return lambda: None
+    if request.param == "memory":
+        return InMemoryIndex
+    pytest.importorskip("chromadb")
+    lag = 8 if request.param == "chroma, behind" else 0
+    return lambda: ChromaIndex(tmp_path / "chroma", few=0, lag=lag)
+
+
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[Shelf]:
-    clock = ManualClock()
-    store = SqliteStore(tmp_path / "agora.db", PROFILE, clock)
-    yield Shelf(store, clock)
-    store.close()
+def shelf(tmp_path: Path, make_index: Callable[[], VectorIndex | None]) -> Iterator[Shelf]:
+    shelf = Shelf(tmp_path / "agora.db", ManualClock(), make_index)
+    yield shelf
+    for store in shelf.stores:
+        store.close()
 
 
 @pytest.fixture
@@ -169,7 +195,7 @@ def test_equal_vectors_come_in_the_order_of_their_rows_also_after_a_restore(
     for item in items[::3]:
         shelf.forget(item)
     # A new object loads the forgotten ones last of all, in slots behind those of younger rows.
-    fresh = SqliteStore(shelf.store._database.path, PROFILE, shelf.clock)
+    fresh = shelf.open()
     asked = (same / np.linalg.norm(same)).astype(np.float32)
     with fresh.read(soon()) as reading:
         agrees(reading.vectors.nearest(asked, among(reading), 9), shelf.by_hand(asked, 9))
@@ -179,7 +205,6 @@ def test_equal_vectors_come_in_the_order_of_their_rows_also_after_a_restore(
         with store.read(soon()) as reading:
             for limit in (1, 9, 30):
                 agrees(reading.vectors.nearest(asked, among(reading), limit), shelf.by_hand(asked, limit))
-    fresh.close()
 
 
 def test_the_first_of_equal_passages_earns_the_score(shelf: Shelf, numbers: np.random.Generator) -> None:
@@ -245,7 +270,7 @@ def test_cosines_of_given_rows_come_in_their_order(shelf: Shelf, numbers: np.ran
 @pytest.mark.parametrize("seed", range(6))
 def test_any_run_of_changes_leaves_the_same_as_a_search_by_hand(shelf: Shelf, seed: int) -> None:
     chance, numbers = random.Random(seed), np.random.default_rng(seed)  # noqa: S311 - repeatable
-    second = SqliteStore(shelf.store._database.path, PROFILE, shelf.clock)
+    second = shelf.open()
     for step in range(120):
         items = list(shelf.items.values())
         live = [item for item in items if item.live and item.ends > shelf.now]
@@ -273,7 +298,6 @@ def test_any_run_of_changes_leaves_the_same_as_a_search_by_hand(shelf: Shelf, se
                     assert reading.vectors.size() == sum(
                         len(item.vectors) for item in shelf.items.values() if item.live
                     )
-    second.close()
 
 
 def test_a_view_keeps_its_snapshot_while_another_thread_applies_changes(
@@ -281,14 +305,19 @@ def test_a_view_keeps_its_snapshot_while_another_thread_applies_changes(
 ) -> None:
     items = [shelf.add([numbers.standard_normal(DIMENSION)]) for _ in range(50)]
     asked = unit(numbers)
+    with shelf.store.read(soon()) as reading:
+        assert reading.vectors.size() == 50
     errors: list[BaseException] = []
 
     def change() -> None:
         try:
             for item in items[:25]:
                 shelf.forget(item)
-            for _ in range(400):
+            for number in range(400):
                 shelf.add([numbers.standard_normal(DIMENSION)])
+                if number % 20 == 0:
+                    with shelf.store.read(soon()) as newer:
+                        assert newer.vectors.size() == 26 + number
             for item in items[:25]:
                 shelf.restore(item)
         except BaseException as error:  # noqa: BLE001 - shown by the test
@@ -305,7 +334,8 @@ def test_a_view_keeps_its_snapshot_while_another_thread_applies_changes(
             agrees(view.nearest(asked, where, 60), before)
             assert view.cosines(asked, rows).scores.tolist() == cosines
             assert view.size() == 50
-        thread.join()
+            # An index in plain Python would keep the other thread from its work.
+            thread.join(0.02)
         assert errors == []
         later = np.array(sorted(shelf.rows), dtype=np.int64)
         assert set(view.cosines(asked, later[50:]).scores.tolist()) == {-1.0}

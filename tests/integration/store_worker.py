@@ -6,6 +6,7 @@ Run as `store_worker.py FOLDER AGENT`. It opens the store when it is told to, so
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 import time
 from datetime import UTC, datetime
@@ -61,6 +62,51 @@ class Worker:
             longest = max(longest, time.monotonic() - began)
         return {"ids": ids, "longest": longest}
 
+    def save_again(self, text: str, times: int) -> str:
+        """The one id that `times` saves of the same text return."""
+        ids = {self.save(text) for _ in range(times)}
+        assert len(ids) == 1
+        return ids.pop()
+
+    def save_busily(self, prefix: str, seconds: float) -> dict[str, Any]:
+        """Saves one after the other for so long: how many, the longest wait, in seconds, and what went wrong."""
+        ends, saved, longest, errors = time.monotonic() + seconds, 0, 0.0, []
+        while (began := time.monotonic()) < ends:
+            try:
+                self.save(f"common words of {prefix} number {saved}")
+            except AgoraError as error:
+                errors.append(str(error))
+            saved, longest = saved + 1, max(longest, time.monotonic() - began)
+        return {"saved": saved, "longest": longest, "errors": errors}
+
+    def write_busily(self, seconds: float, held: float) -> dict[str, Any]:
+        """Transactions of `held` seconds, one right after the other: how many, and the longest wait, in seconds."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM meta WHERE key = 'nothing'")
+            time.sleep(held)
+
+        ends, done, longest = time.monotonic() + seconds, 0, 0.0
+        while (began := time.monotonic()) < ends:
+            self.store._database.write(work, Deadline(SECONDS))
+            done, longest = done + 1, max(longest, time.monotonic() - began - held)
+        return {"done": done, "longest": longest}
+
+    def hold(self, seconds: float) -> None:
+        """One transaction of so many seconds; says when it has begun."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT INTO meta VALUES ('held', 'a write that is taken back')")
+            say(json.dumps("held"))
+            time.sleep(seconds)
+            connection.execute("DELETE FROM meta WHERE key = 'held'")
+
+        self.store._database.write(work, Deadline(SECONDS))
+
+    def fair(self) -> bool:
+        """Whether writers take turns here."""
+        return bool(self.store.details()["fair"])
+
     def save_without_end(self, prefix: str) -> None:
         """Saves until it is killed; each acknowledged id is a line."""
         for number in range(1_000_000):
@@ -83,6 +129,31 @@ class Worker:
                 "lexical": reading.text.matching(analyse_query(text), among, 100_000).rows.tolist(),
             }
             return {name: sorted(note.id for note in reading.by_row(found).values()) for name, found in rows.items()}
+
+    def count(self) -> list[int]:
+        """Live notes by the counts, live rows that the index finds, and the sequence, in one snapshot."""
+        with self.store.read(Deadline(SECONDS)) as reading:
+            live = reading.counts(["p"])["notes"]["live"]
+            found = reading.vectors.nearest(
+                self.encoder.encode("common", Deadline(SECONDS)), reading.among(Filter(("p",))), 1_000_000
+            )
+            return [live, len(found.rows), reading.sequence]
+
+    def counts_seen(self, file: str) -> list[list[int]]:
+        """Each different `count`, in the order in which they were seen, until a file of this name appears."""
+        seen: list[list[int]] = []
+        while not Path(file).exists():
+            found = self.count()
+            if seen[-1:] != [found]:
+                seen.append(found)
+        return seen
+
+    def save_until(self, prefix: str, file: str) -> list[list[Any]]:
+        """Id, and time of the acknowledgement, of saves one after the other until a file of this name appears."""
+        saved: list[list[Any]] = []
+        while not Path(file).exists():
+            saved.append([self.save(f"common words of {prefix} number {len(saved)}"), time.time()])
+        return saved
 
     def watch(self, seconds: float) -> int:
         """Queries for so long; how many snapshots were seen, which must never go back."""
@@ -109,9 +180,9 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> None:
+def main(kind: type[Worker] = Worker) -> None:
     """Obey until there are no more commands."""
-    worker = Worker(Path(sys.argv[1]), sys.argv[2])
+    worker = kind(Path(sys.argv[1]), sys.argv[2])
     say(json.dumps("ready"))
     for line in sys.stdin:
         name, *arguments = json.loads(line)

@@ -2,101 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.integration.workers import Start
 
 from agora.stores.sqlite.checks import find_problems
-
-WORKER = Path(__file__).with_name("store_worker.py")
-SOURCE = Path(__file__).parents[2] / "src"
-PATIENCE = 120.0
-
-
-class Process:
-    """A store worker and its pipes."""
-
-    def __init__(self, folder: Path, agent: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(WORKER), str(folder), agent],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env=os.environ | {"PYTHONPATH": str(SOURCE), "PYTHONUTF8": "1"},
-        )
-        self._watchdog = threading.Timer(PATIENCE, self.process.kill)
-        self._watchdog.start()
-
-    def read(self) -> Any:
-        """The next answer."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the worker ended"
-        return json.loads(line)
-
-    def tell(self, *command: object) -> None:
-        """Give a command and do not wait."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> Any:
-        """What the oldest unanswered command returned."""
-        found = self.read()
-        assert "ok" in found, found
-        return found["ok"]
-
-    def ask(self, *command: object) -> Any:
-        """Give a command and wait for what it returns."""
-        self.tell(*command)
-        return self.answer()
-
-    def end(self) -> None:
-        """End it by the end of its input."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(20)
-        finally:
-            self.process.kill()
-            self.process.wait(20)
-            self._watchdog.cancel()
-            self.process.stdout.close()
-
-
-Start = Callable[..., list[Process]]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts workers on one folder and, unless told otherwise, opens their stores one after the other."""
-    running: list[Process] = []
-
-    def begin(number: int, folder: Path | None = None, *, opened: bool = True) -> list[Process]:
-        found = [Process(folder or tmp_path, f"agent{place}") for place in range(number)]
-        running.extend(found)
-        for each in found:
-            assert each.read() == "ready"
-        if opened:
-            for each in found:
-                each.ask("open")
-        return found
-
-    yield begin
-    for each in running:
-        each.end()
 
 
 def whole(folder: Path) -> sqlite3.Connection:
@@ -126,6 +41,7 @@ def test_a_thousand_saves_by_four_processes_are_all_kept_and_found_by_each(start
             assert other[number] in worker.ask("query", text, "hybrid")
     with closing(whole(tmp_path)) as connection:
         assert connection.execute("SELECT count(*), max(sequence) FROM journal").fetchone() == (1000, 1000)
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (1000,)
 
 
 def test_the_same_text_from_four_at_once_is_one_row_with_four_savers(start: Start, tmp_path: Path) -> None:
@@ -138,6 +54,20 @@ def test_the_same_text_from_four_at_once_is_one_row_with_four_savers(start: Star
         assert connection.execute("SELECT count(*) FROM items").fetchone() == (15,)
         savers = connection.execute("SELECT count(DISTINCT agent_id) FROM savers GROUP BY item_id").fetchall()
         assert savers == [(4,)] * 15
+
+
+@pytest.mark.slow
+def test_a_thousand_saves_of_one_text_by_four_processes_are_one_row_with_four_savers(
+    start: Start, tmp_path: Path
+) -> None:
+    workers = start(4)
+    for worker in workers:
+        worker.tell("save_again", "the one text", 250)
+    assert len({worker.answer() for worker in workers}) == 1
+    with closing(whole(tmp_path)) as connection:
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (1,)
+        assert connection.execute("SELECT times FROM savers ORDER BY n").fetchall() == [(250,)] * 4
+        assert connection.execute("SELECT count(*), max(sequence) FROM journal").fetchone() == (1000, 1000)
 
 
 def test_a_foreign_lock_of_three_seconds_is_waited_for(start: Start, tmp_path: Path) -> None:
@@ -207,10 +137,10 @@ def test_readers_never_see_an_error_or_an_older_snapshot_while_others_write(star
     whole(tmp_path).close()
 
 
-def test_the_last_process_leaves_one_file(start: Start, tmp_path: Path) -> None:
+def test_the_last_process_leaves_no_log_behind(start: Start, tmp_path: Path) -> None:
     workers = start(3)
     for worker in workers:
         worker.ask("save", "text")
     for worker in workers:
         worker.ask("close")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["agora.db"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["agora.db", "agora.lock"]

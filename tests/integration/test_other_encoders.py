@@ -14,8 +14,8 @@ import pytest
 from tests.integration.embedding_server import EmbeddingServer, hang, status
 from tests.integration.processes import RunAgora, Serve
 
-from agora.app.administration import diagnose
 from agora.app.agora import opened
+from agora.app.checking import diagnose
 from agora.config.load import Loaded, load_settings
 from agora.errors import EmbeddingMismatch
 from agora.model.deadline import Deadline

@@ -15,11 +15,18 @@ from mcp_types import CallToolResult, Implementation
 
 from agora.config.settings import LimitSettings
 from agora.errors import Cancelled, EmbeddingMismatch, WarmingUp
+from agora.memory.browsing import Browsing
 from agora.memory.notes import Notes
+from agora.memory.watching import Watch
 from agora.model.deadline import Deadline
 from agora.ports.encoder import Vector
 from agora.protocol.context import Connection
+from agora.protocol.prompts.filling import Filling
+from agora.protocol.prompts.library import Library
+from agora.protocol.prompts.prompts import Prompts
+from agora.protocol.resources.resources import Resources
 from agora.protocol.server import make_server
+from agora.protocol.services import Services
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.table import BY_NAME
 from agora.stores.sqlite.store import SqliteStore
@@ -89,12 +96,32 @@ class Bench:
         self.log = HeardLog()
         self.store = SqliteStore(home / "agora.db", self.encoder.fingerprint, self.clock, busy_timeout=0.5)
         self.tools = self.tools_with(call_seconds=10)
+        self.watches: list[Watch] = []
+
+    def close(self) -> None:
+        """Let whatever is stuck go on, and the files go."""
+        self.encoder.release.set()
+        for watch in self.watches:
+            watch.close()
+        self.store.close()
 
     def tools_with(self, *, call_seconds: float = 10) -> Tools:
         notes = Notes(self.store, self.encoder, self.clock, self.log, model_seconds=20)
         given = LimitSettings()
         limits = Limits(content_bytes=given.content_bytes, query_chars=given.query_chars, call_seconds=call_seconds)
         return Tools(notes, self.clock, limits, lambda: {"version": "test", "home": str(self.home)})
+
+    def services(self, prompts: Path | None = None, language: str = "en") -> Services:
+        """Everything that a server offers, on this store."""
+        browsing = Browsing(lambda _: self.store)
+        made = Prompts(Library(prompts, language, self.log), Filling(self.tools, browsing))
+        self.watches.append(Watch(lambda _: self.store, self.log, 0.05, beside=made.changes()))
+        return Services(
+            self.tools,
+            resources=Resources(self.tools, browsing, self.clock),
+            prompts=made,
+            watch=self.watches[-1],
+        )
 
     def connection(self, namespace: str | None = "acme/shop", **given: Any) -> Connection:
         return Connection(at_ms=1_700_000_000_000, namespace=namespace, **given)
@@ -106,7 +133,7 @@ class Bench:
         mode: str = "auto",
         name: str = "tester",
         connection: Connection | None = None,
-        tools: Tools | None = None,
+        tools: Tools | Services | None = None,
         **given: Any,
     ) -> Client:
         """A client with a server of its own, as each agent has."""

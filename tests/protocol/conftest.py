@@ -19,8 +19,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     """A store in a folder of its own."""
     made = Bench(tmp_path)
     yield made
-    made.encoder.release.set()
-    made.store.close()
+    made.close()
 
 
 @pytest.fixture(params=["auto", "legacy"])

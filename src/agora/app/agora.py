@@ -15,21 +15,34 @@ from typing import TYPE_CHECKING, Any
 
 from agora import __version__
 from agora.app.indexing import choose_index
+from agora.app.purging import make_purger
 from agora.cache.disk import Disk
 from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.embedding.choose import choose_encoder, is_settled, settle
+from agora.errors import AgoraError
+from agora.maintenance.purge import Purger
 from agora.maintenance.scheduler import Scheduler, Task
+from agora.memory.browsing import Browsing
 from agora.memory.notes import Notes
+from agora.memory.watching import Watch
 from agora.model.caller import Origin
 from agora.model.deadline import Deadline
 from agora.ports.encoder import Encoder
 from agora.ports.transfer import Transfer
 from agora.protocol.context import Connection
+from agora.protocol.lifecycle import Lifecycle
+from agora.protocol.prompts.filling import Filling
+from agora.protocol.prompts.library import Library
+from agora.protocol.prompts.prompts import Prompts
+from agora.protocol.resources.resources import Resources
+from agora.protocol.services import Services
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.late import LateTools
+from agora.protocol.tools.table import offered
+from agora.stores.sqlite.environment import require_own_disk
 from agora.stores.sqlite.profile import profile_of
 from agora.stores.sqlite.store import SqliteStore
 
@@ -42,6 +55,13 @@ STORE_FILE = "agora.db"
 
 CACHE_FILE = "cache.db"
 """Name of the cache in the data folder; it may be deleted at any time."""
+
+FINISH_SECONDS = 300.0
+"""Seconds between two looks for a purge that was interrupted."""
+
+
+_LOOK = 3.0
+"""Seconds that a look at the store may take."""
 
 
 class SystemClock:
@@ -60,6 +80,7 @@ class _Opened:
     cache: TwoLevelCache | None
     notes: Notes
     tools: Tools
+    purger: Purger
 
 
 class Agora:
@@ -84,6 +105,7 @@ class Agora:
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
         self._scheduler: Scheduler | None = None
+        self._watch: Watch | None = None
         self._limits = Limits(
             content_bytes=settings.limits.content_bytes,
             query_chars=settings.limits.query_chars,
@@ -121,6 +143,8 @@ class Agora:
 
     def _made(self) -> _Opened:
         settings = self._loaded.settings
+        if settings.store.network_file_system == "refuse":
+            require_own_disk(settings.home)
         store = SqliteStore(
             settings.home / STORE_FILE,
             self.encoder.fingerprint,
@@ -128,7 +152,10 @@ class Agora:
             synchronous=settings.store.synchronous,
             busy_timeout=settings.store.busy_timeout,
             readers=settings.store.readers,
-            index=choose_index(settings.index, settings.home),
+            index=choose_index(settings.index, settings.home, self.log),
+            memory_mb=settings.index.memory_mb,
+            compact_dead=settings.index.compact_dead,
+            log=self.log,
         )
         cache, questions = self._caches()
         notes = Notes(
@@ -140,12 +167,49 @@ class Agora:
             cache=cache,
             questions=questions,
         )
-        return _Opened(store, cache, notes, Tools(notes, self.clock, self._limits, self._about))
+        purger = make_purger(store.purging(), cache, settings.home / CACHE_FILE, self.clock, self.log)
+        return _Opened(store, cache, notes, Tools(notes, self.clock, self._limits, self._about), purger)
+
+    def services(self) -> Services:
+        """What a server offers its clients."""
+        settings = self._loaded.settings
+
+        def records(deadline: Deadline) -> SqliteStore:
+            return self._open(deadline).store
+
+        browsing = Browsing(records)
+        folder = settings.prompts.folder or settings.home / "prompts"
+        library = Library(folder, settings.prompts.language, self.log)
+        prompts = Prompts(library, Filling(self.tools, browsing))
+        self._watch = Watch(records, self.log, beside=prompts.changes())
+        return Services(
+            self.tools,
+            offered(settings.tools.profile),
+            Resources(self.tools, browsing, self.clock),
+            prompts,
+            self._watch,
+        )
+
+    def unready(self) -> list[dict[str, Any]]:
+        """Why calls could not be answered now, one row a reason; blocking."""
+        found = []
+        if (state := self.encoder.state) != "ready":
+            error = self.encoder.details().get("error")
+            found.append({"code": "warming_up" if error is None else "model_failed", "message": error or state})
+        try:
+            store = self.store
+            if (mismatch := store.mismatch) is not None:
+                found.append(mismatch.details())
+            store.events(None, 0, Deadline(_LOOK))
+        except AgoraError as error:
+            found.append(error.details())
+        return found
 
     def start_maintenance(self) -> None:
-        """Begin the work that a server does beside its calls: compaction, at the interval that is set."""
+        """Begin the work that a server does beside its calls: compaction, and purges that were interrupted."""
         seconds = self._loaded.settings.index.compact_seconds
-        self._scheduler = Scheduler([Task("compact", seconds, self._compact)], self.log)
+        tasks = [Task("compact", seconds, self._compact), Task("purge", FINISH_SECONDS, self._finish_purge)]
+        self._scheduler = Scheduler(tasks, self.log)
         self._scheduler.start()
 
     def _compact(self) -> dict[str, Any] | None:
@@ -154,11 +218,17 @@ class Agora:
         return None if opened is None else opened.store.compact(force=False)
 
     def connection(
-        self, *, origin: Origin = "agent", folder: Path | None = None, token: str = "", namespace: str | None = None
+        self,
+        *,
+        origin: Origin = "agent",
+        folder: Path | None = None,
+        token: str = "",
+        namespace: str | None = None,
+        lifecycle: Lifecycle | None = None,
     ) -> Connection:
         """A new connection for a client that works in `folder`, or showed the token of that name.
 
-        `namespace` is the token's; it goes before the setting.
+        `namespace` is the token's; it goes before the setting. `lifecycle` is what agora_status shows of it.
         """
         settings = self._loaded.settings
         return Connection(
@@ -169,7 +239,18 @@ class Agora:
             rule="the token's namespace" if namespace else "setting namespace.default",
             agent=settings.agent,
             token=token,
+            lifecycle=lifecycle,
         )
+
+    def _finish_purge(self) -> dict[str, Any] | None:
+        with self._lock:
+            opened = self._opened
+        return None if opened is None else opened.purger.finish_left()
+
+    @property
+    def purger(self) -> Purger:
+        """Takes the bytes of forgotten notes out of store, index and cache."""
+        return self._open(Deadline(self._loaded.settings.embedding.deadline)).purger
 
     @property
     def transfer(self) -> Transfer:
@@ -191,6 +272,8 @@ class Agora:
 
     def close(self) -> None:
         """Finish the accepted writes and let the files go."""
+        if self._watch is not None:
+            self._watch.close()
         if self._scheduler is not None:
             self._scheduler.close()
         with self._lock:

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
 from pathlib import Path
 
 from agora.config.settings import IndexSettings
 from agora.errors import ConfigError
+from agora.ports.log import Log
 from agora.ports.vector_index import VectorIndex
 
+CHROMA_FOLDER = "chroma"
+"""Name of Chroma's folder in the data folder, if `index.url` names none."""
 
-def choose_index(settings: IndexSettings, home: Path) -> VectorIndex | None:
+_CHROMA = re.compile(r"chroma:/{2}(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def choose_index(settings: IndexSettings, home: Path, log: Log) -> VectorIndex | None:
     """The index at `index.url`; None for the store's own.
 
-    Raises: ConfigError for a scheme that there is no adapter for, MissingExtra for one that is not installed.
+    Raises: ConfigError for a scheme that there is no adapter for, or a folder that is not Agora's; MissingExtra for an
+    adapter that is not installed.
     """
-    del home
-    if settings.url == "sqlite":
+    url = settings.url
+    if url == "sqlite":
         return None
+    if (found := _CHROMA.fullmatch(url)) is None:
+        raise ConfigError(
+            f"index.url: there is no adapter for {url!r}", hint="Write `sqlite`, or `chroma://` and a folder."
+        )
+    folder = chroma_folder(found[1])
+    from agora.stores.chroma.client import missing  # noqa: PLC0415 - whoever has the default need not read it
+    from agora.stores.chroma.index import ChromaIndex  # noqa: PLC0415 - as above
+
+    if importlib.util.find_spec("chromadb") is None:
+        raise missing()
+    owned = folder is None
+    return ChromaIndex(folder or home / CHROMA_FOLDER, owned=owned, dead=settings.compact_dead, log=log)
+
+
+def chroma_folder(place: str) -> Path | None:
+    """The folder that `place`, what follows `chroma://`, names; None for the one in the data folder.
+
+    Raises: ConfigError for anything but an absolute path, a drive of Windows, or `~`.
+    """
+    if not place or place == "/":
+        return None
+    # What stands before the path of a URL is no part of it on Windows, where a path begins with its drive.
+    plain = place.removeprefix("/") if os.name == "nt" or place.startswith("/~") else place
+    if "\0" not in plain:
+        folder = Path(plain)
+        if folder.is_absolute():
+            return folder
+        if plain.startswith("~/"):
+            return folder.expanduser()
     raise ConfigError(
-        f"index.url: there is no adapter for {settings.url!r}", hint="Write `sqlite`, or `chroma://` and a folder."
+        f"index.url: `chroma://` takes a folder of this machine, and {place!r} is a host or a relative path",
+        hint="Chroma runs inside Agora; its server cannot be used. Write `chroma://` for a folder in the data folder,"
+        " or a whole path with three slashes, as in `chroma:///srv/agora/chroma`.",
     )

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from agora.errors import StoreUnavailable
 from agora.ports.log import Log
 
 _SCHEMA = 1
@@ -24,6 +25,9 @@ _WAITING = 1000
 
 _SWEEP = 200
 """Writes between two looks at the number of entries."""
+
+
+_TRY = "Try again, or delete the file: nothing but speed is lost."
 
 
 class Disk:
@@ -93,16 +97,24 @@ class Disk:
         return int(row[0])
 
     def clear(self) -> int:
-        """Delete every entry, in the file's bytes too; returns how many there were."""
+        """Delete every entry, in the file's bytes too; returns how many there were.
+
+        Raises: StoreUnavailable if another process keeps the file busy; entries may be gone then, their bytes not.
+        """
         if self.off is not None:
             return 0
         self.flush()
-        connection = self._connection()
-        # A process that holds a read open makes the file wait a moment, not the caller fail.
-        connection.execute("PRAGMA busy_timeout = 5000")
-        found = int(connection.execute("DELETE FROM entries").rowcount)
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            connection = self._connection()
+            # A process that holds a read open makes the file wait a moment, not the caller fail.
+            connection.execute("PRAGMA busy_timeout = 5000")
+            found = int(connection.execute("DELETE FROM entries").rowcount)
+            connection.execute("VACUUM")
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except (sqlite3.Error, OSError) as error:
+            raise StoreUnavailable(f"the cache {self.path} cannot be emptied: {error}", hint=_TRY) from error
+        if busy:
+            raise StoreUnavailable(f"the cache {self.path} is in use by another process", hint=_TRY)
         return found
 
     def flush(self) -> None:
@@ -151,8 +163,8 @@ class Disk:
         if damaged and self._discard():
             self._log.warning("cache file was damaged and made anew", path=str(self.path), error=str(error))
             return
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-            # Another process is sweeping: this entry is missed, the level stays.
+        if isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "disk is full" in str(error)):
+            # Another process is sweeping, or there is no room just now: this entry is missed, the level stays.
             return
         self.off = f"{self.path}: {error}"
         self._log.warning("disk cache is off", path=str(self.path), error=str(error))

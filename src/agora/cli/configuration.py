@@ -5,7 +5,7 @@ from agora.cli.session import Config, Home, Json, errors_as_status, settings
 
 
 def config(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
-    """Show every setting, its value and where the value comes from."""
+    """Show every setting, its value and its source."""
     with errors_as_status(json_wanted=json_wanted):
         loaded = settings(home, config)
     rows = loaded.rows()

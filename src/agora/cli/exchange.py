@@ -10,7 +10,7 @@ import typer
 
 from agora.cli import output
 from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, quiet, settings
-from agora.errors import NotFound
+from agora.errors import AgoraError, NotFound
 from agora.model.deadline import Deadline
 
 _SECONDS = 7 * 86_400.0
@@ -106,10 +106,21 @@ def import_(
                     reports.append(done.as_data())
                     if not json_wanted:
                         _show(reports[-1])
+        if not dry_run:
+            _settle_index(agora)
     if json_wanted:
         output.as_json({"dry_run": dry_run, "files": reports})
     if not all(report["whole"] for report in reports):
         raise typer.Exit(1)
+
+
+def _settle_index(agora: Any) -> None:  # noqa: ANN401 - Agora, without importing it here
+    """Write what came to the index, if it was much: else every process that starts reads it from the rows."""
+    try:
+        agora.store.compact(force=False)
+    except AgoraError as error:
+        # The notes are in the store, whatever became of the files.
+        print(f"agora: the vector index was not compacted: {output.printable(error.message)}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -8,13 +8,18 @@ import typer
 
 from agora import __version__
 from agora.cli import output
+from agora.cli.backup import backup, restore_backup
 from agora.cli.cache import cache
 from agora.cli.configuration import config
 from agora.cli.crossref import crossref
 from agora.cli.demo import demo
 from agora.cli.doctor import doctor
 from agora.cli.exchange import export, import_
+from agora.cli.indexing import reindex
+from agora.cli.maintenance import compact
 from agora.cli.notes import forget, get, query, restore, save, status
+from agora.cli.purge import purge
+from agora.cli.reembed import reembed
 from agora.cli.serve import serve
 from agora.cli.token import token
 
@@ -34,17 +39,23 @@ for _command in (
     crossref,
     forget,
     restore,
+    purge,
     status,
     demo,
     serve,
     token,
     export,
     import_,
+    backup,
+    restore_backup,
+    compact,
+    reindex,
     cache,
     config,
     doctor,
+    reembed,
 ):
-    app.command(_command.__name__.rstrip("_"))(_command)
+    app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -121,7 +121,7 @@ def forget(
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Hide notes from every query; a preview unless --yes is given."""
+    """Hide notes from every query; previews without --yes."""
     given = {
         "ids": ids or None,
         "tags": tag,

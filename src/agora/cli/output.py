@@ -65,7 +65,7 @@ def notes(data: Data) -> None:
         print(indented(each["content"]))
         for version in each.get("history", ()):
             line(f"   version {version['version']}: {version['id']} {version['agent']} {version['created_at']}")
-    for name in ("unknown", "forgotten", "expired"):
+    for name in ("unknown", "forgotten", "expired", "purged"):
         _listed(name, data[name])
 
 
@@ -85,7 +85,7 @@ def forgotten(data: Data) -> None:
 
 def restored(data: Data) -> None:
     """What happened to each id."""
-    for name in ("restored", "restored_as_history", "not_forgotten", "expired", "unknown"):
+    for name in ("restored", "restored_as_history", "not_forgotten", "expired", "purged", "unknown"):
         _listed(name.replace("_", " "), data[name])
     for public_id, kept in data["duplicates"].items():
         print(f"{public_id} stays forgotten: {kept} holds the same text")
@@ -107,7 +107,7 @@ def status(data: Data) -> None:
 
 def _counted(data: Data) -> dict[str, str]:
     counts, store = data["notes"], data["store"]
-    states = ("live", "superseded", "forgotten", "expired")
+    states = ("live", "superseded", "forgotten", "expired", *(("purged",) if counts["purged"] else ()))
     rows = {"notes": ", ".join(f"{counts[state]} {state}" for state in states)}
     for name in ("agents", "namespaces"):
         listed = [f"{each} {count}" for each, count in data[name].items()]
@@ -122,8 +122,9 @@ def _counted(data: Data) -> dict[str, str]:
 def checks(found: Sequence[Data]) -> None:
     """What `agora doctor` found, one line a check."""
     for check in found:
-        line(f"{'ok  ' if check['ok'] else 'FAIL'}  {check['name']}: {check['message']}")
-        if not check["ok"] and check.get("hint"):
+        said = "FAIL" if not check["ok"] else "warn" if check.get("warning") else "ok  "
+        line(f"{said}  {check['name']}: {check['message']}")
+        if (not check["ok"] or check.get("warning")) and check.get("hint"):
             line(f"        {check['hint']}")
 
 

@@ -70,6 +70,7 @@ def _serve(namespace: str | None, agent: str | None, home: Path | None, config: 
     from agora.app.agora import Agora  # noqa: PLC0415 - after the streams are claimed
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
+    from agora.protocol.lifecycle import Lifecycle, State  # noqa: PLC0415 - as above
     from agora.protocol.server import make_server  # noqa: PLC0415 - as above
     from agora.transport.options import ConnectionOptions  # noqa: PLC0415 - as above
     from agora.transport.serve import run_stdio  # noqa: PLC0415 - as above
@@ -77,10 +78,12 @@ def _serve(namespace: str | None, agent: str | None, home: Path | None, config: 
     loaded = load_settings(_options(namespace, agent, home, config))
     configure_logging(loaded.settings)
     agora = Agora(loaded)
-    connection = agora.connection(folder=Path.cwd())
+    lifecycle = Lifecycle(agora.log, "stdio")
+    connection = agora.connection(folder=Path.cwd(), lifecycle=lifecycle)
     log = get_logger("agora.serve")
 
     def on_ready() -> None:
+        lifecycle.move(State.LISTENING)
         gc.freeze()
         gc.enable()
         log.info("ready", home=str(loaded.settings.home), namespace=connection.namespace, rule=connection.rule)
@@ -88,10 +91,14 @@ def _serve(namespace: str | None, agent: str | None, home: Path | None, config: 
         asyncio.get_running_loop().call_later(0.05, agora.encoder.warm_up)
         agora.start_maintenance()
 
+    def on_stop() -> None:
+        lifecycle.move(State.SHUTDOWN)
+        agora.close()
+
     return run_stdio(
-        lambda: make_server(agora.tools, connection, agora.log),
+        lambda: make_server(agora.services(), connection, agora.log),
         on_ready=on_ready,
-        on_stop=agora.close,
+        on_stop=on_stop,
         options=ConnectionOptions(drain_seconds=loaded.settings.server.drain),
         max_line_bytes=loaded.settings.limits.line_bytes,
     )

@@ -24,10 +24,12 @@ def serve_http(address: str, options: Mapping[str, Any], *, authenticate: bool) 
     from agora.app.agora import Agora  # noqa: PLC0415 - as above
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
+    from agora.protocol.lifecycle import Lifecycle, State  # noqa: PLC0415 - as above
     from agora.protocol.peer import Peer  # noqa: PLC0415 - as above
     from agora.protocol.server import make_server  # noqa: PLC0415 - as above
     from agora.transport.auth import Token, load_tokens  # noqa: PLC0415 - as above
-    from agora.transport.http import HttpOptions, http_app, run_http  # noqa: PLC0415 - as above
+    from agora.transport.http import HttpOptions, Observed, http_app, run_http  # noqa: PLC0415 - as above
+    from agora.transport.metrics import Metrics  # noqa: PLC0415 - as above
     from agora.transport.sessions import Sessions  # noqa: PLC0415 - as above
 
     loaded = load_settings(options)
@@ -39,9 +41,11 @@ def serve_http(address: str, options: Mapping[str, Any], *, authenticate: bool) 
 
     def peer(token: Token | None) -> Peer:
         # Never the server's own folder: it says nothing about a client that may be anywhere.
+        lifecycle = Lifecycle(agora.log, "http")
+        lifecycle.move(State.LISTENING)
         if token is None:
-            return Peer(agora.connection(), agora.log)
-        given = agora.connection(origin=token.origin, token=token.name, namespace=token.namespace)
+            return Peer(agora.connection(lifecycle=lifecycle), agora.log)
+        given = agora.connection(origin=token.origin, token=token.name, namespace=token.namespace, lifecycle=lifecycle)
         return Peer(given, agora.log)
 
     def on_ready() -> None:
@@ -59,7 +63,11 @@ def serve_http(address: str, options: Mapping[str, Any], *, authenticate: bool) 
         idle_seconds=settings.http.idle_seconds,
         body_bytes=settings.limits.line_bytes,
         drain_seconds=settings.server.drain,
+        rate=settings.http.rate,
+        sse=settings.http.sse,
         log=get_logger("agora.transport"),
     )
-    app = http_app(make_server(agora.tools, sessions.find, agora.log), listener, tokens, sessions, terms)
+    metrics = Metrics(lambda: len(sessions))
+    server = make_server(agora.services(), sessions.find, agora.log, done=metrics.called)
+    app = http_app(server, listener, tokens, sessions, terms, Observed(metrics, agora.unready))
     return run_http(app, listener, on_ready=on_ready, on_stop=agora.close, options=terms)

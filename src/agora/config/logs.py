@@ -5,11 +5,13 @@ import logging
 import logging.handlers
 import os
 import sys
+from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agora.config.settings import LogSettings, Settings
+from agora.config.tracebacks import without_words, write_without_words
 from agora.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ _OURS = "agora."
 def get_logger(name: str) -> BoundLogger:
     """A structlog logger for the module `name`, usable before `configure_logging` too.
 
-    It never writes to stdout. Events are short constant texts, what varies goes into keywords; a note's
-    content is never logged at INFO or above.
+    It never writes to stdout. Events are short constant texts, what varies goes into keywords; what a note or a
+    question says is logged at no level, and tracebacks hold no values.
     """
     import structlog  # noqa: PLC0415 - 50 ms that `agora --version` must not pay for
 
@@ -55,8 +57,8 @@ def configure_logging(settings: Settings) -> None:
     # There is no stderr in a Windows program without a console.
     if sys.stderr is not None:
         root.addHandler(_to_stderr())
-    if settings.log.file:
-        root.addHandler(_to_file(settings.home / "logs", settings.log))
+    if settings.log.file and (to_file := _to_file(settings.home / "logs", settings.log)) is not None:
+        root.addHandler(to_file)
     level = logging.getLevelNamesMapping()[settings.log.level.upper()]
     logging.getLogger("agora").setLevel(level)
     root.setLevel(max(level, logging.WARNING))
@@ -73,6 +75,12 @@ def _shared_processors() -> list[Any]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
+
+
+def _first_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:  # noqa: ANN401 - structlog's form
+    """A record of another library without what follows its first line: values, as asyncio and pydantic quote them."""
+    event["event"] = str(event["event"]).partition("\n")[0]
+    return event
 
 
 def _configure_structlog() -> None:
@@ -94,7 +102,7 @@ def _formatter(*last: Any) -> logging.Formatter:  # noqa: ANN401 - structlog's p
     import structlog  # noqa: PLC0415 - as in get_logger
 
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=_shared_processors(),
+        foreign_pre_chain=[_first_line, *_shared_processors()],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
     )
 
@@ -110,26 +118,58 @@ def _to_stderr() -> logging.Handler:
                 colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
                 # What a client sends may hold escape sequences; shown as a literal they do nothing.
                 repr_native_str=True,
-                # The pretty formatters print local variables, and so the contents of notes.
-                exception_formatter=structlog.dev.plain_traceback,
+                exception_formatter=write_without_words,
             )
         )
     )
     return handler
 
 
-def _to_file(folder: Path, settings: LogSettings) -> logging.Handler:
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """Goes without a line that a full or read-only disk does not take, says so once, and tries again with the next."""
+
+    _told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - its name in logging
+        """As `logging.Handler.handleError`, with one line in place of a traceback where the disk is to blame."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        # What is left of the line in the buffer must not come later.
+        with contextlib.suppress(OSError, ValueError):
+            if self.stream is not None:
+                self.stream.close()
+        # As `close` leaves it: the next record opens the file anew.
+        self.stream = None
+        if not self._told:
+            self._told = True
+            _say(f"the log file {self.baseFilename} cannot be written: {error.strerror or error}")
+
+
+def _say(what: str) -> None:
+    """One line on stderr, for what a log cannot take."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"agora: {what}\n")
+
+
+def _to_file(folder: Path, settings: LogSettings) -> logging.Handler | None:
+    """The handler of this process's log file; None in a data folder that can only be read, which stderr tells."""
     import structlog  # noqa: PLC0415 - as in get_logger
 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
+        if folder.parent.is_dir() and not folder.exists():
+            # What is in the data folder can be read all the same.
+            _say(f"there is no log file: {folder} cannot be made: {error.strerror or error}")
+            return None
         raise ConfigError(
             f"the log folder {folder} cannot be made: {error.strerror or error}",
             hint="Point AGORA_HOME at a folder that can be written, or set AGORA_LOG_FILE=false.",
         ) from error
     _prune(folder, most_bytes=3 * settings.max_bytes * (settings.backups + 1))
-    handler = logging.handlers.RotatingFileHandler(
+    handler = _LogFile(
         folder / f"agora-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.log",
         maxBytes=settings.max_bytes,
         backupCount=settings.backups,
@@ -140,7 +180,9 @@ def _to_file(folder: Path, settings: LogSettings) -> logging.Handler:
     )
     handler.name = f"{_OURS}file"
     handler.setFormatter(
-        _formatter(structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False))
+        _formatter(
+            structlog.processors.ExceptionRenderer(without_words), structlog.processors.JSONRenderer(ensure_ascii=False)
+        )
     )
     return handler
 
@@ -157,6 +199,6 @@ def _prune(folder: Path, *, most_bytes: int) -> None:
     for kept, (_, length, path) in enumerate(sorted(found, reverse=True)):
         size += length
         if kept >= KEPT_FILES or size > most_bytes:
-            # Windows keeps a file that another process has open.
-            with contextlib.suppress(FileNotFoundError, PermissionError):
+            # Windows keeps a file that another process has open; a read-only folder keeps all of them.
+            with contextlib.suppress(OSError):
                 path.unlink()

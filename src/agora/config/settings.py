@@ -58,6 +58,10 @@ class StoreSettings(Section):
         default=10.0, le=600, description="Seconds to wait for another process that is writing."
     )
     readers: Whole = Field(default=4, ge=1, le=32, description="Connections that read at the same time.")
+    network_file_system: Annotated[Literal["refuse", "allow"], BeforeValidator(_lower)] = Field(
+        default="refuse",
+        description="`allow` opens a store on a network file system, which gets damaged once two machines use it.",
+    )
 
 
 class IndexSettings(Section):
@@ -191,6 +195,28 @@ class LogSettings(Section):
     backups: Whole = Field(default=3, ge=1, le=100, description="Files put aside that each process keeps.")
 
 
+class ToolSettings(Section):
+    """The tools that clients see."""
+
+    profile: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+        default=("all",),
+        min_length=1,
+        description="Which tools are offered: `all`, `core` (save, query, get, forget, status) or a list of names.",
+    )
+
+
+class PromptSettings(Section):
+    """The prompts that clients offer to their users."""
+
+    folder: Path | None = Field(
+        default=None,
+        description="Folder with prompts of your own, one Markdown file each; by default `prompts` in the data folder.",
+    )
+    language: Annotated[Literal["en", "it"], BeforeValidator(_lower)] = Field(
+        default="en", description="Language of the prompts where a call names none: `en` or `it`."
+    )
+
+
 class ServerSettings(Section):
     """`agora serve`."""
 
@@ -210,6 +236,13 @@ class HttpSettings(Section):
         default=(), description="Origins, as in `https://app.example.com`, whose web pages may use the server."
     )
     sessions: Whole = Field(default=1_000, ge=1, le=100_000, description="Sessions that are open at the same time.")
+    sse: bool = Field(
+        default=False, description="Whether HTTP+SSE is served too, at `/sse`: the transport of 2024-11-05, deprecated."
+    )
+    rate: Annotated[float, BeforeValidator(_number), Field(gt=0, le=100_000, allow_inf_nan=False)] = Field(
+        default=100.0,
+        description="Requests a second that each token may make; ten seconds' worth may come at once.",
+    )
     idle_seconds: Seconds = Field(
         default=1_800.0, le=604_800, description="Seconds after its last request at which a session ends."
     )
@@ -238,6 +271,8 @@ class Settings(Section):
     limits: LimitSettings = LimitSettings()
     cache: CacheSettings = CacheSettings()
     log: LogSettings = LogSettings()
+    tools: ToolSettings = ToolSettings()
+    prompts: PromptSettings = PromptSettings()
     server: ServerSettings = ServerSettings()
     http: HttpSettings = HttpSettings()
 

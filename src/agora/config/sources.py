@@ -45,7 +45,9 @@ def from_options(options: Mapping[str, Any]) -> dict[str, Found]:
         if key not in KEYS:
             raise UnknownKey(f"unknown setting {key!r}", hint=did_you_mean(key, KEYS, otherwise=_ALL))
         if value is not None:
-            option = _OPTIONS.get(key, "--" + key.replace(".", "-").replace("_", "-"))
+            # Only a command that is about the encoder has options for it.
+            name = key.removeprefix("embedding.").replace(".", "-").replace("_", "-")
+            option = _OPTIONS.get(key, "--" + name)
             found[key] = Found(value, option, option, value)
     return found
 

@@ -68,8 +68,9 @@ class Scheduler:
             task.problem = error.message
             self._log.warning("maintenance failed", task=task.name, code=error.code, error=error.message)
         except Exception as error:  # noqa: BLE001 - the outermost loop of this thread
-            task.problem = repr(error)
-            self._log.warning("maintenance failed", task=task.name, error=repr(error))
+            # What it says may quote what was worked on.
+            task.problem = type(error).__name__
+            self._log.warning("maintenance failed", task=task.name, error=task.problem, exc_info=True)
         else:
             task.problem = None
             if done is not None:

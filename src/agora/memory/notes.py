@@ -32,15 +32,23 @@ _RELATED_COSINE = 0.55
 """MiniLM's cosine of paraphrases starts about here; below it "related" is noise (ADR 5)."""
 
 
+_PURGE_UNFINISHED = {
+    "code": "purge_unfinished",
+    "message": "a purge did not come to its end: bytes of purged notes may still be in the data folder",
+    "hint": "Run `agora purge --yes` once more. A server that runs does so by itself within ten minutes.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Got:
-    """Notes asked for by id, in the order asked; ids that are not visible, and ids that were forgotten."""
+    """Notes asked for by id, in the order asked; ids that are not visible, and ids of what is gone, by how it went."""
 
     notes: tuple[Note, ...]
     history: dict[str, tuple[Note, ...]]
     unknown: tuple[str, ...]
     forgotten: tuple[str, ...]
     expired: tuple[str, ...]
+    purged: tuple[str, ...]
     sequence: int
 
 
@@ -161,10 +169,13 @@ class Notes:
         with self._records.read(deadline) as reading:
             found = reading.by_id(ids, caller.scope.visible())
             now = self._clock.now()
-            notes, history, unknown, forgotten, expired = [], {}, [], [], []
+            missing = [public_id for public_id in ids if public_id not in found]
+            gone = reading.purged(missing, caller.scope.visible()) if missing else frozenset[str]()
+            notes, history = [], {}
+            unknown, forgotten, expired, purged = list[str](), list[str](), list[str](), list[str]()
             for public_id in dict.fromkeys(ids):
                 if public_id not in found:
-                    unknown.append(public_id)
+                    (purged if public_id in gone else unknown).append(public_id)
                     continue
                 note = found[public_id][1]
                 # Expiry first: a note that is both cannot be restored.
@@ -176,7 +187,15 @@ class Notes:
                     notes.append(note)
                     if note.key is not None:
                         history[public_id] = reading.history(note)
-            got = Got(tuple(notes), history, tuple(unknown), tuple(forgotten), tuple(expired), reading.sequence)
+            got = Got(
+                tuple(notes),
+                history,
+                tuple(unknown),
+                tuple(forgotten),
+                tuple(expired),
+                tuple(purged),
+                reading.sequence,
+            )
         self._given(caller, [note.id for note in notes], (), got.sequence, now)
         return got
 
@@ -211,13 +230,17 @@ class Notes:
         if (mismatch := self._records.mismatch) is not None:
             problems.append(mismatch.details())
         store = self._records.details()
+        if store.pop("purge_unfinished"):
+            problems.append(_PURGE_UNFINISHED)
+        problems += store.pop("conditions", ())
         about = store.pop("index")
         if about["problem"]:
-            problems.append({"code": "index_unavailable", "message": about["problem"]})
+            problems.append({"code": "index_problem", "message": about["problem"]})
         with self._records.read(deadline) as reading:
             counts = reading.counts(caller.scope.visible())
             # Of the caller's namespaces: the whole index's size would tell of the others.
-            index = {**about, "sequence": reading.sequence, "passages": counts.pop("passages")}
+            shown = {name: about[name] for name in ("kind", "generation", "kernel", "problem") if name in about}
+            index = {**shown, "sequence": reading.sequence, "passages": counts.pop("passages")}
         return {
             **counts,
             "index": index,

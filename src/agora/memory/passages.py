@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from agora.model.deadline import Deadline
-from agora.model.profile import Span
 from agora.ports.encoder import Encoder
 from agora.ports.records import Embedded
+from agora.text.passages import placed, with_title
 
 
 def embed(encoder: Encoder, title: str | None, content: str, deadline: Deadline) -> Embedded:
@@ -11,9 +11,8 @@ def embed(encoder: Encoder, title: str | None, content: str, deadline: Deadline)
 
     Raises: WarmingUp, EmbeddingError, DeadlineExceeded.
     """
-    head = f"{title}\n" if title else ""
-    text = head + content
-    found = encoder.split(text, deadline)
-    vectors = encoder.encode_all([text[span.start : span.stop] for span in found], deadline)
-    spans = (Span(max(0, span.start - len(head)), max(0, span.stop - len(head))) for span in found)
-    return Embedded(encoder.fingerprint, tuple(spans), tuple(vectors))
+    found = encoder.split(with_title(title, content), deadline)
+    spans, texts = placed(title, content, found)
+    if len(texts) > 1:
+        deadline.tell(f"encoding {len(texts)} passages")
+    return Embedded(encoder.fingerprint, spans, tuple(encoder.encode_all(texts, deadline)))

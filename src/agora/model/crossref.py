@@ -21,6 +21,8 @@ class Topic:
     id: str | None = None
     agents: tuple[str, ...] = ()
     since: datetime | None = None
+    unread: bool = True
+    """Whether changes that the caller's agent has been answered since are left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,12 @@ import time
 from agora.errors import Cancelled, DeadlineExceeded
 
 
+class _Telling:
+    """What a call says of itself, shared by its deadlines."""
+
+    words = ""
+
+
 class Deadline:
     """A point in time by which a call must be done, and the caller's way to take the call back.
 
@@ -16,14 +22,24 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
         self._cancelled = threading.Event()
+        self._telling = _Telling()
         self.seconds = seconds
+
+    @property
+    def doing(self) -> str:
+        """What the call said last that it is at; empty if it has said nothing."""
+        return self._telling.words
+
+    def tell(self, words: str) -> None:
+        """Say what the call is at, in a few words, for whoever waits for it."""
+        self._telling.words = words
 
     def within(self, seconds: float) -> Deadline:
         """An earlier deadline, at most `seconds` from now, that is cancelled together with this one."""
         inner = Deadline(seconds)
         if self._ends < inner._ends:
             inner._ends, inner.seconds = self._ends, self.seconds
-        inner._cancelled = self._cancelled
+        inner._cancelled, inner._telling = self._cancelled, self._telling
         return inner
 
     def remaining(self) -> float:

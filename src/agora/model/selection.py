@@ -48,5 +48,6 @@ class Restored:
     unknown: tuple[str, ...]
     live: tuple[str, ...]
     expired: tuple[str, ...]
+    purged: tuple[str, ...]
     duplicates: dict[str, str]
     sequence: int

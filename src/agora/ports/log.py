@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 
 class Log(Protocol):
-    """Where a service tells what it did: an event and its values, never the contents of a note at `info`."""
+    """Where a service tells what it did: an event and its values, never the contents of a note or a question."""
 
     def debug(self, event: str, **values: Any) -> object:  # noqa: ANN401 - any loggable value
         """For somebody who looks into one call."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from agora.errors import AgoraError, EmbeddingMismatch
+from agora.model.browse import Event, Listing, Named, Page
 from agora.model.caller import Caller
 from agora.model.crossref import Changes, Read, Topic
 from agora.model.deadline import Deadline
@@ -88,8 +89,12 @@ class Reading(Protocol):
         """Row and note of each id that lies in `namespaces`, forgotten and expired ones included."""
         ...
 
+    def purged(self, ids: Sequence[str], namespaces: Sequence[str]) -> frozenset[str]:
+        """Those of `ids` that lie in `namespaces` and of which nothing is left: `by_id` does not find them."""
+        ...
+
     def history(self, note: Note) -> tuple[Note, ...]:
-        """Every version of a note, oldest first, itself included."""
+        """Every version of a note that was not purged, oldest first, itself included."""
         ...
 
     def changes(self, topic: Topic, caller: Caller, most: int) -> Changes:
@@ -97,6 +102,14 @@ class Reading(Protocol):
 
         By the topic's agents and since its time, if it has any; at most `most`, newest first.
         """
+        ...
+
+    def page(self, wanted: Listing) -> Page:
+        """Live notes by who saved them, newest first, a page at a time."""
+        ...
+
+    def names(self, kind: Named, beginning: str, namespaces: Sequence[str], most: int) -> tuple[tuple[str, ...], int]:
+        """Names of what live notes of `namespaces` have that begin so, at most `most`, and how many there are."""
         ...
 
     def counts(self, namespaces: Sequence[str]) -> dict[str, Any]:
@@ -154,8 +167,18 @@ class Records(Protocol):
         """
         ...
 
+    def events(self, since: int | None, most: int, deadline: Deadline) -> tuple[int, tuple[Event, ...]]:
+        """The journal's last sequence, and the first `most` changes after `since`, in order; none for None.
+
+        Asks no index and is cheap enough to be asked several times a second.
+        """
+        ...
+
     def details(self) -> dict[str, Any]:
-        """Path, sizes, schema, journal sequence, profile and `index` (what the vector index tells) as plain data."""
+        """Path, sizes, schema, journal sequence, profile and `index` (what the vector index tells) as plain data.
+
+        `purge_unfinished`: rows were purged whose bytes may still be somewhere.
+        """
         ...
 
     def close(self) -> None:

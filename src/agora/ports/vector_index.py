@@ -108,8 +108,15 @@ class Source(Protocol):
         """The passages of those of `rows` that are live."""
         ...
 
-    def everything(self) -> Iterator[Passages]:
-        """The passages of all live rows, in blocks."""
+    def everything(self, after: int = 0) -> Iterator[Passages]:
+        """The passages of all live rows above the row `after`, in blocks, by row and number.
+
+        The passages of one row may lie in two blocks.
+        """
+        ...
+
+    def selected(self, namespaces: tuple[int, ...], now: int, most: int) -> Rows | None:
+        """The rows of `namespaces` that are live at `now`, ascending; None if there are more than `most`."""
         ...
 
     def count(self) -> int:
@@ -165,6 +172,15 @@ class VectorIndex(Protocol):
         self, source: Callable[[], AbstractContextManager[Source]], progress: Progress | None = None
     ) -> dict[str, Any]:
         """Throw everything away and build it anew from the records; plain data as `compact` gives it."""
+        ...
+
+    def purge(self, source: Callable[[], AbstractContextManager[Source]], rows: Rows) -> None:
+        """After it no file of the index holds a byte of these rows, whose vectors are gone from the records.
+
+        Queries go on meanwhile. `source` gives a transaction that has not begun.
+
+        Raises: IndexUnavailable if a file cannot be let go now; what was done so far stays done.
+        """
         ...
 
     def details(self) -> dict[str, Any]:

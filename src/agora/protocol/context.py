@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 from agora.config.project import canonical_namespace, project_namespace
 from agora.errors import InvalidNamespace
 from agora.model.caller import SHARED, Caller, Origin, Scope
+from agora.model.deadline import Deadline
+from agora.protocol.lifecycle import Lifecycle
 from agora.text.ids import new_id
 
 
@@ -27,6 +30,7 @@ class Connection:
         agent: str | None = None,
         session: str | None = None,
         token: str = "",
+        lifecycle: Lifecycle | None = None,
     ) -> None:
         """What is known when a client connects.
 
@@ -37,6 +41,7 @@ class Connection:
         self._origin = origin
         self._agent = agent
         self._token = token
+        self.lifecycle = lifecycle
         self._lock = threading.Lock()
         self._named: frozenset[str] = frozenset()
         if namespace is not None:
@@ -92,6 +97,20 @@ class Connection:
             origin=self._origin,
             reads_as=(self.session, self._agent or client),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """One request: on which connection, by which program, and how long it may take."""
+
+    connection: Connection
+    client: str
+    version: str
+    deadline: Deadline
+
+    def caller(self, namespace: str | None = None) -> Caller:
+        """As `Connection.caller`."""
+        return self.connection.caller(self.client, self.version, namespace=namespace)
 
 
 def _client_name(given: str) -> str:

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from agora.errors import AgoraError, InvalidInput
+from agora.errors import AccessDenied, AgoraError, InvalidInput, NotFound
 
 
 def failed(error: AgoraError) -> types.CallToolResult:
@@ -27,3 +29,18 @@ def succeeded(result: dict[str, Any]) -> types.CallToolResult:
     """A result as structured content, and as the same JSON in text for clients that read text alone."""
     words = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(content=[types.TextContent(type="text", text=words)], structured_content=result)
+
+
+RESOURCE_NOT_FOUND = -32002
+"""What revisions before 2026-07-28 answer for a resource that is not there."""
+
+
+def protocol_error(error: AgoraError, protocol_version: str) -> MCPError:
+    """The error of a request that has no result to put it into: its details as `data`."""
+    details = error.details()
+    if error.code == "resource_not_found":
+        modern = protocol_version in MODERN_PROTOCOL_VERSIONS
+        data = {"uri": getattr(error, "uri", ""), **details}
+        return MCPError(code=types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND, message=error.message, data=data)
+    caller = isinstance(error, InvalidInput | NotFound | AccessDenied)
+    return MCPError(code=types.INVALID_PARAMS if caller else types.INTERNAL_ERROR, message=error.message, data=details)

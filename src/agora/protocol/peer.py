@@ -9,8 +9,11 @@ import anyio
 from mcp.server.context import ServerRequestContext
 
 from agora.ports.log import Log
+from agora.protocol.client_log import ClientLog
 from agora.protocol.context import Connection
+from agora.protocol.lifecycle import State
 from agora.protocol.roots import Roots
+from agora.protocol.subscriptions import Subscriptions
 
 CALLS = 16
 """Calls of one client that run at the same time; more wait their turn."""
@@ -23,6 +26,16 @@ class Peer:
         self.connection = connection
         self.roots = Roots(log)
         self.slots = anyio.CapacityLimiter(CALLS)
+        self.subscriptions: Subscriptions | None = None
+        self.log = ClientLog()
+        self.lifecycle = connection.lifecycle
+
+    def close(self) -> None:
+        """The client is gone: watch nothing for it."""
+        if self.lifecycle is not None:
+            self.lifecycle.move(State.SHUTDOWN)
+        if self.subscriptions is not None:
+            self.subscriptions.close()
 
 
 FindPeer: TypeAlias = Callable[[ServerRequestContext[Any, Any]], Peer]

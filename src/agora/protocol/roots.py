@@ -52,6 +52,10 @@ class Roots:
                 await anyio.to_thread.run_sync(take, found)
             self._settled = True
 
+    def changed(self) -> None:
+        """The client has other roots now: ask again at its next call."""
+        self._settled = False
+
     async def _first(self, ctx: ServerRequestContext[Any, Any]) -> Path | None:
         try:
             # Over HTTP it goes out on the stream of the call itself: the client may have opened no other.

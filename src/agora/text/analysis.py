@@ -12,7 +12,10 @@ from agora.text.stemming import LATIN, stems
 from agora.text.terms import LONGEST, term
 
 VERSION: Final = 1
-"""Raised whenever the same text would give other terms: an index of another version has to be rebuilt."""
+"""Raised whenever the same text would give other terms: each store remembers which version built its full text.
+
+A store with another one says so, and is built anew by `agora doctor --repair`, a small one when it is opened.
+"""
 
 QUERY_CHARACTERS: Final = 20_000
 """Characters of a query that are read: far beyond any question, and what bounds the time of the worst one."""

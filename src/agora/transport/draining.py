@@ -54,6 +54,11 @@ class Draining:
             # The answer that the client waits for will not come; a whole response tells it so at once.
             await send({"type": "http.response.body", "body": b""})
 
+    @property
+    def closed(self) -> bool:
+        """Whether new requests are refused."""
+        return self._closed
+
     async def drain(self, seconds: float) -> None:
         """Take no new requests, wait at most `seconds` for the calls in flight, then end whatever is left."""
         self._closed = True

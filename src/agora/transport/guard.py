@@ -7,7 +7,7 @@ costs no memory, no session and no thread.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,7 +27,7 @@ def refusal(
     status: int, code: str, message: str, hint: str, *, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """An answer that says why there is none: a JSON-RPC error without an id, which clients show in words."""
-    retryable = status == 503
+    retryable = status in {429, 503}
     data = {"code": code, "message": message, "hint": hint, "retryable": retryable}
     error = {"code": -32600, "message": f"{message}. {hint}", "data": data}
     return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=status, headers=headers)
@@ -47,9 +47,18 @@ class OwnAddress:
     """
 
     def __init__(
-        self, app: ASGIApp, listener: Listener, *, hosts: Sequence[str], origins: Sequence[str], log: Log
+        self,
+        app: ASGIApp,
+        listener: Listener,
+        *,
+        hosts: Sequence[str],
+        origins: Sequence[str],
+        log: Log,
+        paths: Collection[str] = (PATH,),
     ) -> None:
+        """`paths` are those at which there is something."""
         self._app = app
+        self._paths = frozenset(paths)
         self._host = listener.host.encode()
         self._port = listener.port
         self._hosts = frozenset(name.encode() for name in hosts)
@@ -83,7 +92,7 @@ class OwnAddress:
                 "Pages of this Origin may not use this server",
                 "Add the origin to http.origins in agora.toml if it is yours.",
             )
-        if scope["path"] != PATH:
+        if scope["path"] not in self._paths:
             return refusal(404, "not_found", "There is nothing at this path", f"The endpoint is {PATH}.")
         return None
 

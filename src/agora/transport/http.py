@@ -1,6 +1,7 @@
 """A whole server process over streamable HTTP, from its listening socket to its exit status.
 
-    uvicorn ─> Host, Origin, path ─> CORS ─> token ─> size ─> draining ─> session watch ─> the SDK ─> agora.protocol
+    uvicorn ─> counts ─> Host, Origin, path ─> CORS ─> probes ─> token ─> rate ─> size ─> draining ─> session watch
+            ─> the SDK ─> agora.protocol
 
 Only `agora serve --http` imports this module.
 """
@@ -20,6 +21,7 @@ import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import EventStore
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -29,8 +31,12 @@ from agora.transport.auth import Tokens
 from agora.transport.draining import Draining
 from agora.transport.guard import TOKEN_KEY, BearerToken, BodySize, OwnAddress
 from agora.transport.lifetime import Ending, on_signals
+from agora.transport.metrics import Metrics
 from agora.transport.options import LOG, Log
+from agora.transport.probes import HEALTH, METRICS, READY, MetricsPage, Probes, Problems
+from agora.transport.rate import RateLimit
 from agora.transport.sessions import SESSION_HEADER, Sessions, SessionWatch
+from agora.transport.sse import MESSAGES, SSE, LegacySse
 
 _METHODS = ("GET", "POST", "DELETE")
 _SENT_BY_PAGES = (
@@ -43,7 +49,8 @@ _SENT_BY_PAGES = (
 class HttpOptions:
     """The terms of one HTTP server; see the settings of the same names.
 
-    `log`: never receives a token, nor contents above DEBUG.
+    `rate`: requests a second for each token. `sse`: serves HTTP+SSE too. `events`: keeps what was sent on a stream, for
+    clients that lost it and ask again after `retry_ms`. `log`: never receives a token, nor contents above DEBUG.
     """
 
     hosts: tuple[str, ...] = ()
@@ -52,7 +59,19 @@ class HttpOptions:
     idle_seconds: float = 1800.0
     body_bytes: int = 16 * 1024 * 1024
     drain_seconds: float = 1.0
+    rate: float | None = None
+    sse: bool = False
+    events: EventStore | None = None
+    retry_ms: int | None = None
     log: Log = LOG
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What those are told who run the server: `problems` looks, in a worker thread, why calls could not be answered."""
+
+    metrics: Metrics
+    problems: Problems = list
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +83,33 @@ class HttpApp:
 
 
 def http_app(
-    server: Server[Any], listener: Listener, tokens: Tokens | None, sessions: Sessions, options: HttpOptions
+    server: Server[Any],
+    listener: Listener,
+    tokens: Tokens | None,
+    sessions: Sessions,
+    options: HttpOptions,
+    observed: Observed,
 ) -> HttpApp:
     """`server` over HTTP at `PATH`, in both protocol eras; `tokens` None lets everybody in who can connect."""
     app: ASGIApp = server.streamable_http_app(
         streamable_http_path=PATH,
+        event_store=options.events,
+        retry_interval=options.retry_ms,
         max_request_body_size=options.body_bytes,
         session_idle_timeout=options.idle_seconds,
         max_sessions=options.max_sessions,
         # `OwnAddress` checks Host and Origin, before the token.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    draining = Draining(SessionWatch(_Owner(app), sessions))
-    app = BearerToken(BodySize(draining, options.body_bytes), tokens, options.log)
+    app = SessionWatch(_Owner(app), sessions)
+    if options.sse:
+        app = LegacySse(app, server, options.body_bytes)
+    draining = Draining(app)
+    app = MetricsPage(BodySize(draining, options.body_bytes), observed.metrics)
+    if options.rate is not None:
+        app = RateLimit(app, options.rate, options.log)
+    app = BearerToken(app, tokens, options.log)
+    app = Probes(app, observed.problems, lambda: draining.closed)
     if options.origins:
         app = CORSMiddleware(
             app,
@@ -85,8 +118,15 @@ def http_app(
             allow_headers=_SENT_BY_PAGES,
             expose_headers=(SESSION_HEADER, "WWW-Authenticate"),
         )
-    own = OwnAddress(app, listener, hosts=options.hosts, origins=options.origins, log=options.log)
-    return HttpApp(own, draining)
+    own = OwnAddress(
+        app,
+        listener,
+        hosts=options.hosts,
+        origins=options.origins,
+        log=options.log,
+        paths=(PATH, HEALTH, READY, METRICS, *((SSE, MESSAGES) if options.sse else ())),
+    )
+    return HttpApp(observed.metrics.counting(own), draining)
 
 
 class _Owner:

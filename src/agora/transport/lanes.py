@@ -57,8 +57,8 @@ class Lane:
             await self._server.run(self._receive, self._outbound, self._options.init_options(self._server))
         except Exception as problem:  # noqa: BLE001 - the outermost loop of a lane: the other lane goes on
             self.failed = True
-            log.warning("lane %s failed: %s", self.era.value, type(problem).__name__)
-            log.debug("lane %s failed: %r", self.era.value, problem)
+            # What it says may quote a message.
+            log.warning("lane %s failed: %s", self.era.value, _kind(problem))
         finally:
             # A loop that failed before it read anything has not closed its end: whoever sends must not wait.
             self._receive.close()
@@ -77,3 +77,9 @@ class Lane:
     def close(self) -> None:
         """End the input: the loop cancels what still runs, answers for it and returns."""
         self._send.close()
+
+
+def _kind(problem: BaseException) -> str:
+    if not isinstance(problem, BaseExceptionGroup):
+        return type(problem).__name__
+    return f"{type(problem).__name__} of {', '.join(map(_kind, problem.exceptions))}"

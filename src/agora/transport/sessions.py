@@ -17,6 +17,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agora.protocol.lifecycle import State
 from agora.protocol.peer import Peer
 from agora.transport.auth import Token
 from agora.transport.guard import TOKEN_KEY, header_values
@@ -62,7 +63,9 @@ class Sessions:
         token: Token | None = ctx.request.scope[TOKEN_KEY]
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return self.stateless(token)
-        return self.open(token, ctx.request.headers[SESSION_HEADER])
+        # Over HTTP+SSE the session stands in the address that the stream told its client to post to.
+        session = ctx.request.headers.get(SESSION_HEADER) or ctx.request.query_params["session_id"]
+        return self.open(token, session)
 
     def stateless(self, token: Token | None) -> Peer:
         """The peer of every stateless request with that token."""
@@ -75,12 +78,20 @@ class Sessions:
         """The peer of that session of the SDK's, which may be a new one."""
         key = (_name(token), session_id)
         if key not in self._sessions:
-            self._sessions[key] = _Session(self._make(token), idle_since=self._now())
-        return self._sessions[key].peer
+            peer = self._make(token)
+            if peer.lifecycle is not None:
+                # A session comes to be with the answer to its handshake.
+                peer.lifecycle.move(State.INITIALIZE)
+            self._sessions[key] = _Session(peer, idle_since=self._now())
+        found = self._sessions[key]
+        found.idle_since = self._now()
+        return found.peer
 
     def end(self, token: Token | None, session_id: str) -> None:
         """Forget a session; one that is not there is no mistake."""
-        self._sessions.pop((_name(token), session_id), None)
+        session = self._sessions.pop((_name(token), session_id), None)
+        if session is not None:
+            session.peer.close()
 
     @contextmanager
     def serving(self, token: Token | None, session_id: str) -> Iterator[None]:
@@ -107,6 +118,7 @@ class Sessions:
         for key, session in list(self._sessions.items()):
             if not session.requests and session.idle_since < oldest:
                 del self._sessions[key]
+                session.peer.close()
 
 
 def _name(token: Token | None) -> str:

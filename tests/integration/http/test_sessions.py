@@ -12,9 +12,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import anyio
 import httpx2
 import pytest
+from mcp import ClientSession
 from mcp.client.context import ClientRequestContext
+from mcp.client.sse import sse_client
 from mcp_types import ListRootsResult, Root
 from pydantic import FileUrl
 from tests.integration.clients import PATIENCE, Era, HttpServer, SdkClient
@@ -265,3 +268,33 @@ def test_what_a_stateless_request_says_about_itself_holds_for_it_alone(http: htt
         saved = message(post(http, body, headers))["result"]["structuredContent"]
         [note] = call_modern(http, "agora_get", ids=[saved["id"]])["notes"]
         assert (note["agent"], note["client"]) == (name, name)
+
+
+def test_http_with_sse_is_served_where_the_setting_says_so(start: Callable[..., HttpServer]) -> None:
+    server = start(settings={"HTTP_SSE": "true"})
+
+    async def talk() -> tuple[str, list[str], str]:
+        headers = {"Authorization": f"Bearer {server.token}"}
+        async with sse_client(f"{server.origin}/sse", headers=headers) as streams, ClientSession(*streams) as session:
+            hello = await session.initialize()
+            saved = await session.call_tool("agora_save", {"content": "over the oldest transport"})
+            found = await session.call_tool("agora_query", {"query": "oldest transport"})
+            assert saved.structured_content is not None
+            assert found.structured_content is not None
+            ids = [row["id"] for row in found.structured_content["results"]]
+            return hello.protocol_version, ids, saved.structured_content["id"]
+
+    version, ids, saved = anyio.run(talk)
+    assert version == "2025-11-25"
+    assert ids == [saved]
+    with server.http() as http:
+        assert http.post("/sse").status_code == 405
+        assert http.get("/messages").status_code == 405
+        assert call_modern(http, "agora_query", query="oldest transport")["results"][0]["id"] == saved
+    with httpx2.Client(base_url=server.origin, timeout=PATIENCE) as anybody:
+        assert anybody.get("/sse").status_code == 401
+
+
+def test_http_with_sse_is_off_by_default(http: httpx2.Client) -> None:
+    assert http.get("/sse").status_code == 404
+    assert http.post("/messages").status_code == 404

@@ -65,6 +65,7 @@ def test_every_setting_can_be_set_in_the_file_and_by_its_variable(tmp_path: Path
         "store.synchronous": "'full'",
         "store.busy_timeout": "3.5",
         "store.readers": "2",
+        "store.network_file_system": "'allow'",
         "index.url": "'chroma:///data/x'",
         "index.memory_mb": "64",
         "index.compact_seconds": "5",
@@ -96,10 +97,15 @@ def test_every_setting_can_be_set_in_the_file_and_by_its_variable(tmp_path: Path
         "log.file": "false",
         "log.max_bytes": "20000",
         "log.backups": "1",
+        "tools.profile": "'agora_save, agora_query'",
+        "prompts.folder": "'/data/prompts'",
+        "prompts.language": "'it'",
         "server.drain": "0.5",
         "http.hosts": "'agora.lan, [fd00::1]:8765'",
         "http.origins": "'https://app.example.com'",
         "http.sessions": "10",
+        "http.sse": "true",
+        "http.rate": "2.5",
         "http.idle_seconds": "60",
     }
     assert {"home", *values} == {setting.key for setting in SETTINGS}

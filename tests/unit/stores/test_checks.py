@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.unit.stores.damage import ALSO, DAMAGE, FATAL, damage, fill
 
+from agora.errors import StoreCorrupt
 from agora.stores.sqlite.checks import find_problems
 from agora.stores.sqlite.examine import examine
+from agora.stores.sqlite.rules import KINDS, kinds_table
 
 if TYPE_CHECKING:
     from tests.conftest import Desk
@@ -16,21 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def full(desk: Desk) -> Desk:
     """A desk with notes in every state, long ones too, in two namespaces."""
-    desk.save("port is 80", "ann", key="port", tags=("net",))
-    desk.save("port is 81", "bob", key="port", metadata={"unit": "tcp"})
-    desk.save("a title and a text", title="A title", tags=("a", "b"), metadata={"n": 1})
-    desk.save("a title and a text", "bob", tags=("c",))
-    desk.save("many words in a long note " * 60)
-    gone = desk.save("forgotten words").id
-    desk.forget(gone)
-    back = desk.save("restored words").id
-    desk.forget(back)
-    desk.restore(back)
-    desk.save("brief", lives=1)
-    desk.save("elsewhere", namespace="q")
-    desk.save("数据库 ошибка café", namespace="q")
-    desk.clock.advance(seconds=2)
-    desk.save("brief")
+    fill(desk)
     return desk
 
 
@@ -42,81 +32,23 @@ def test_an_empty_store_has_no_problems(desk: Desk) -> None:
     assert desk.problems() == []
 
 
-DAMAGE = {
-    "no_profile": ["UPDATE encoders SET state = 'retired'"],
-    "item_without_text": ["DELETE FROM texts WHERE item_id = 3"],
-    "item_without_saver": ["DELETE FROM savers WHERE item_id = 4", "UPDATE savers SET n = 7 WHERE item_id = 4"],
-    "item_without_passage": [
-        "DELETE FROM passages WHERE item_id = 2",
-        "UPDATE passages SET layout = 2 WHERE item_id = 2",
-    ],
-    "item_without_journal": ["UPDATE journal SET operation = 'merge' WHERE operation = 'save' AND item_id = 3"],
-    "broken_succession": [
-        "UPDATE items SET superseded_by = 0 WHERE id = 1",
-        "UPDATE items SET superseded_by = 99 WHERE id = 1",
-        "UPDATE items SET superseded_by = 1 WHERE id = 1",
-        "UPDATE items SET superseded_at = NULL WHERE id = 1",
-        "UPDATE items SET supersedes = 3 WHERE id = 2",
-    ],
-    "orphan_tag": ["UPDATE item_tags SET saver = 5 WHERE tag = 'c'"],
-    "passage_without_vector": ["DELETE FROM vectors WHERE id = 3"],
-    "wrong_vector": ["UPDATE vectors SET vector = zeroblob(12) WHERE id = 3"],
-    "missing_fulltext": ["DELETE FROM fulltext WHERE rowid = 3", "UPDATE items SET forgotten_at = NULL WHERE id = 5"],
-    "stray_fulltext": [
-        "UPDATE items SET forgotten_at = 1 WHERE id = 3",
-        "INSERT INTO fulltext (rowid, scope, title, body, words) VALUES (999, 'n1', '', 'stray', 1)",
-        "UPDATE fulltext SET scope = 'n2' WHERE rowid = 3",
-    ],
-    "namespace_sequence": ["UPDATE namespace_seq SET sequence = 2", "DELETE FROM namespace_seq WHERE namespace_id = 2"],
-    "orphan_payload": ["UPDATE journal_payload SET sequence = 999 WHERE sequence = 2"],
-    "orphan_rows": [
-        "DELETE FROM items WHERE id = 3",
-        "UPDATE vectors SET passage_id = 999 WHERE id = 3",
-        "DELETE FROM agents WHERE name = 'bob'",
-    ],
-    "content_hash": [
-        "UPDATE texts SET content = content || ' ' WHERE item_id = 3",
-        "UPDATE items SET content_hash = zeroblob(32) WHERE id = 3",
-        "UPDATE items SET normal_hash = NULL WHERE id = 3",
-    ],
-    "metadata_index": [
-        "DELETE FROM item_metadata",
-        'UPDATE texts SET metadata = \'{"unit":"udp"}\' WHERE item_id = 2',
-        "UPDATE texts SET metadata = 'no json' WHERE item_id = 2",
-        "UPDATE texts SET metadata = '[]' WHERE item_id = 4",
-    ],
-    "journal_broken": [
-        "UPDATE journal SET at = at + 1 WHERE sequence = 3",
-        "DELETE FROM journal WHERE sequence = 4",
-        "DELETE FROM journal WHERE sequence = (SELECT max(sequence) FROM journal)",
-    ],
-    "namespace_statistics": [
-        "UPDATE namespace_stats SET words = words + 1",
-        "UPDATE namespace_stats SET passages = passages - 1 WHERE namespace_id = 2",
-        "DELETE FROM namespace_stats WHERE namespace_id = 2",
-    ],
-    "term_statistics": [
-        "UPDATE term_stats SET passages = passages + 1 WHERE term = 'titl'",
-        "DELETE FROM term_stats WHERE term = 'titl'",
-        "INSERT INTO term_stats VALUES (1, 'note', 'ghost', 1)",
-    ],
-    "fulltext_damaged": [
-        "UPDATE fulltext_content SET c2 = c2 || ' more' WHERE id = 3",
-        "UPDATE fulltext_content SET c2 = 'text and titl titl' WHERE id = 3",
-        "DELETE FROM fulltext_data WHERE id > 10",
-    ],
-}
+CASES = [(code, each) for cases in (DAMAGE, FATAL, ALSO) for code, all_ in cases.items() for each in all_]
 
 
-@pytest.mark.parametrize(("code", "statement"), [(code, each) for code, all_ in DAMAGE.items() for each in all_])
+@pytest.mark.parametrize(("code", "statement"), CASES)
 def test_damage_is_named(full: Desk, code: str, statement: str) -> None:
-    with closing(sqlite3.connect(full.path, isolation_level=None)) as connection:
-        changed = connection.execute(statement).rowcount
-        assert changed != 0
+    damage(full.path, statement)
     found = {problem.code: problem for problem in full.problems()}
     assert code in found
     assert found[code].message
     assert found[code].hint
+
+
+def test_every_kind_of_damage_to_rows_and_schema_has_a_test() -> None:
+    files = {"file_damaged", "sql_index_damaged", "index_damaged", "index_stale", "index_differs", "unreadable"}
+    assert {code for code, _ in CASES} | files == set(KINDS)
+    assert {code for code in FATAL if KINDS[code].repair is not None} == set()
+    assert {code for code in DAMAGE if KINDS[code].repair is None} == set()
 
 
 def test_a_message_numbers_the_cases_and_names_three(full: Desk) -> None:
@@ -168,3 +100,48 @@ def test_problems_are_found_on_a_connection_that_may_only_read(full: Desk) -> No
     full.sql("DELETE FROM item_metadata")
     with closing(sqlite3.connect(f"{full.path.as_uri()}?mode=ro", uri=True)) as connection:
         assert [problem.code for problem in find_problems(connection)] == ["metadata_index"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM vectors WHERE id = 3",
+        "DELETE FROM fulltext WHERE rowid = 3",
+        "DELETE FROM namespace_stats",
+        "DELETE FROM passages WHERE id = 3",
+    ],
+)
+def test_the_status_tells_that_something_is_lost_without_looking_at_everything(full: Desk, statement: str) -> None:
+    assert full.store.details()["conditions"] == []
+    damage(full.path, statement)
+    (said,) = full.store.details()["conditions"]
+    assert said["code"] == "store_damaged"
+    assert "doctor --repair" in said["hint"]
+
+
+def test_the_status_tells_of_words_that_are_gone_with_their_statistics(full: Desk) -> None:
+    for table in ("fulltext", "namespace_stats", "term_stats"):
+        damage(full.path, f"DELETE FROM {table}")  # noqa: S608 - names from here
+    assert [each["code"] for each in full.store.details()["conditions"]] == ["store_damaged"]
+
+
+def test_metadata_that_cannot_be_read_is_an_error_that_names_the_note(full: Desk) -> None:
+    kept = full.found("a title", mode="lexical")[0]
+    damage(full.path, "UPDATE texts SET metadata = 'no json' WHERE title IS NOT NULL")
+    for call in (lambda: full.get(kept), lambda: full.save("a title and a text", "eve", title="A title")):
+        with pytest.raises(StoreCorrupt, match=kept) as caught:
+            call()
+        assert "doctor" in caught.value.hint
+
+
+def test_a_note_without_provenance_is_an_error_that_names_it(full: Desk) -> None:
+    kept = full.found("many words", mode="lexical")[0]
+    damage(full.path, "DELETE FROM savers WHERE item_id = 4")
+    for call in (lambda: full.get(kept), lambda: full.query("many words")):
+        with pytest.raises(StoreCorrupt, match=f"{kept} has no provenance"):
+            call()
+
+
+def test_the_page_on_durability_lists_every_kind_of_damage() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "durability.md").read_text(encoding="utf-8")
+    assert page.endswith("\n\n" + kinds_table()), "put `agora.stores.sqlite.rules.kinds_table()` at its end"

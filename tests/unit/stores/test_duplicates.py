@@ -19,7 +19,7 @@ def test_the_same_bytes_are_one_row_with_both_savers(desk: Desk) -> None:
     assert (first.status, second.status) == ("created", "duplicate")
     assert second.id == second.duplicate_of == first.id
     assert [saver.agent for saver in desk.note(first.id).savers] == ["ann", "bob"]
-    assert desk.counts()["notes"] == {"live": 1, "superseded": 0, "forgotten": 0, "expired": 0, "rows": 1}
+    assert desk.counts()["notes"] == {"live": 1, "superseded": 0, "forgotten": 0, "expired": 0, "purged": 0, "rows": 1}
     assert desk.counts()["agents"] == {"ann": 1, "bob": 1}
 
 
@@ -166,5 +166,5 @@ def test_an_expired_text_saved_again_is_a_new_row_and_the_old_one_stays_expired(
     assert desk.found("short") == [new.id]
     assert desk.get(old).expired == (old,)
     assert desk.restore(old).expired == (old,)
-    assert desk.counts()["notes"] == {"live": 1, "superseded": 0, "forgotten": 0, "expired": 1, "rows": 2}
+    assert desk.counts()["notes"] == {"live": 1, "superseded": 0, "forgotten": 0, "expired": 1, "purged": 0, "rows": 2}
     assert desk.problems() == []

@@ -32,7 +32,7 @@ def test_an_expired_note_is_expired_by_every_path(desk: Desk) -> None:
     assert desk.restore(gone).expired == (gone,)
     assert desk.counts() == {
         "passages": 2,
-        "notes": {"live": 1, "superseded": 0, "forgotten": 0, "expired": 1, "rows": 2},
+        "notes": {"live": 1, "superseded": 0, "forgotten": 0, "expired": 1, "purged": 0, "rows": 2},
         "agents": {"bob": 1},
         "more_agents": 0,
         "namespaces": {"p": 1},
@@ -56,7 +56,7 @@ def test_a_note_forgotten_and_then_expired_is_expired(desk: Desk) -> None:
     desk.clock.advance(seconds=10)
     assert desk.get(gone).expired == (gone,)
     assert desk.restore(gone).expired == (gone,)
-    assert desk.counts()["notes"] == {"live": 0, "superseded": 0, "forgotten": 0, "expired": 1, "rows": 1}
+    assert desk.counts()["notes"] == {"live": 0, "superseded": 0, "forgotten": 0, "expired": 1, "purged": 0, "rows": 1}
 
 
 def test_an_expired_version_is_not_history_to_be_restored(desk: Desk) -> None:

@@ -73,11 +73,11 @@ def test_a_folder_may_have_any_name(make_desk: MakeDesk, tmp_path: Path, name: s
     assert make_desk(tmp_path / name).found("note") == [kept]
 
 
-def test_a_closed_store_leaves_one_file_and_says_so(desk: Desk) -> None:
+def test_a_closed_store_leaves_its_file_and_the_one_to_lock_and_says_so(desk: Desk) -> None:
     desk.save("x")
     desk.close()
     desk.close()
-    assert files(desk.folder) == ["agora.db"]
+    assert files(desk.folder) == ["agora.db", "agora.lock"]
     for call in (lambda: desk.save("y"), lambda: desk.found("x"), lambda: desk.forget("n_x")):
         with pytest.raises(StoreUnavailable, match="closed"):
             call()
@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_written_refuses_saves(make_desk: MakeDesk) -> Non
     desk.path.chmod(0o400)
     again = make_desk()
     assert again.found("x") == [kept]
-    with pytest.raises(StoreUnavailable, match="readonly"):
+    with pytest.raises(StoreUnavailable, match="can only be read"):
         again.save("y")
 
 

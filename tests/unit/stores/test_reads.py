@@ -71,6 +71,15 @@ def test_only_queries_move_the_mark_of_what_an_agent_has_seen(desk: Desk) -> Non
     assert settled(desk).sql("SELECT agent, sequence FROM readers") == [("ann", 1)]
 
 
+def test_what_was_read_before_a_backup_was_put_back_hides_nothing_that_comes_after(desk: Desk) -> None:
+    one = desk.save("alpha").id
+    ahead = Read("s1", "ann", (one,), ("p",), 60, desk.clock.now())
+    with closing(sqlite3.connect(desk.path, isolation_level=None)) as connection:
+        reads.write(connection, [ahead])
+    assert desk.sql("SELECT sequence FROM readers") == [(1,)]
+    assert desk.sql("SELECT sequence FROM reads") == [(1,)]
+
+
 def test_the_log_keeps_the_newest_rows(desk: Desk) -> None:
     one = desk.save("alpha").id
     at = desk.clock.now()

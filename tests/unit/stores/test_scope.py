@@ -71,7 +71,7 @@ def test_counts_tell_of_visible_namespaces_alone(desk: Desk) -> None:
     desk.forget(gone, namespace="q")
     assert desk.counts("p") == {
         "passages": 1,
-        "notes": {"live": 1, "superseded": 0, "forgotten": 0, "expired": 0, "rows": 1},
+        "notes": {"live": 1, "superseded": 0, "forgotten": 0, "expired": 0, "purged": 0, "rows": 1},
         "agents": {"ann": 1},
         "more_agents": 0,
         "namespaces": {"p": 1},

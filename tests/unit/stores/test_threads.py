@@ -89,6 +89,7 @@ def test_saving_querying_and_forgetting_at_once_leaves_a_whole_store(make_desk: 
         "superseded": 0,
         "forgotten": len(gone),
         "expired": 0,
+        "purged": 0,
         "rows": len(alive) + len(gone),
     }
 
@@ -171,7 +172,7 @@ def test_a_store_closed_under_calls_ends_each_of_them_well(make_desk: MakeDesk, 
     errors = together([*works, close, close_too], seconds=30)
     assert errors == []
     # Every acknowledged write is there; the files were let go.
-    assert sorted(entry.name for entry in desk.folder.iterdir()) == ["agora.db"]
+    assert sorted(entry.name for entry in desk.folder.iterdir()) == ["agora.db", "agora.lock"]
     again = make_desk()
     with again.store.read(Deadline(20)) as reading:
         assert set(reading.by_id(acknowledged, ["p"])) == set(acknowledged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agora.model.crossref import CrossReference, Held, Position, Shared, Stated, Verdict
+from agora.model.crossref import Changes, CrossReference, Held, Position, Shared, Stated, Verdict
 from agora.model.note import Note
 from agora.protocol.times import written
 from agora.protocol.tools.shapes import filled, opening
@@ -26,28 +26,33 @@ def answer(found: CrossReference) -> dict[str, Any]:
         "anchors_omitted": found.anchors_omitted,
         "verdicts": [_verdict(each) for each in found.verdicts],
         "verdicts_omitted": found.verdicts_omitted,
-        "changed_by_others": {
-            "last_read": written(found.changes.last_read),
-            "count": found.changes.count,
-            "changes": [
-                filled(
-                    {
-                        "id": each.id,
-                        "change": each.operation,
-                        "agent": each.agent,
-                        "client": each.client,
-                        "session": each.session,
-                        "namespace": each.namespace,
-                        "at": written(each.at),
-                        "title": None if each.title is None else opening(each.title),
-                        "sequence": each.sequence,
-                    }
-                )
-                for each in found.changes.newest
-            ],
-        },
+        "changed_by_others": changes(found.changes),
         "namespaces": list(found.namespaces),
         "sequence": found.sequence,
+    }
+
+
+def changes(found: Changes) -> dict[str, Any]:
+    """What others changed, newest first, as plain data."""
+    return {
+        "last_read": written(found.last_read),
+        "count": found.count,
+        "changes": [
+            filled(
+                {
+                    "id": each.id,
+                    "change": each.operation,
+                    "agent": each.agent,
+                    "client": each.client,
+                    "session": each.session,
+                    "namespace": each.namespace,
+                    "at": written(each.at),
+                    "title": None if each.title is None else opening(each.title),
+                    "sequence": each.sequence,
+                }
+            )
+            for each in found.newest
+        ],
     }
 
 

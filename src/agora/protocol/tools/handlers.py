@@ -12,7 +12,7 @@ from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
 from agora.protocol import arguments, schemas
-from agora.protocol.context import Connection
+from agora.protocol.context import Calling, Connection
 from agora.protocol.tools import crossref, shapes
 from agora.protocol.tools.table import BY_NAME, Tool
 
@@ -78,7 +78,20 @@ class Tools:
             raise
         if name != "agora_status":
             self._troubles.pop(tool.read_only, None)
+        elif connection.lifecycle is not None:
+            result["connection"] = connection.lifecycle.details()
         return result | {"namespace": caller.scope.own, "namespace_rule": caller.scope.source}
+
+    def answer(self, name: str, given: Arguments, calling: Calling) -> dict[str, Any]:
+        """As `call`, for a request that knows who makes it."""
+        return self.call(
+            name,
+            given,
+            calling.connection,
+            client=calling.client,
+            version=calling.version,
+            deadline=calling.deadline,
+        )
 
     def _save(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         now = self._clock.now()

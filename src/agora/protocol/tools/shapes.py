@@ -120,6 +120,7 @@ def got(found: Got) -> dict[str, Any]:
         "unknown": list(found.unknown),
         "forgotten": list(found.forgotten),
         "expired": list(found.expired),
+        "purged": list(found.purged),
         "sequence": found.sequence,
     }
 
@@ -156,6 +157,7 @@ def restored(done: Restored) -> dict[str, Any]:
         "restored_as_history": list(done.superseded),
         "not_forgotten": list(done.live),
         "expired": list(done.expired),
+        "purged": list(done.purged),
         "duplicates": done.duplicates,
         "unknown": list(done.unknown),
         "sequence": done.sequence,

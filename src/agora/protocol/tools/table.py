@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agora.errors import ConfigError
 from agora.protocol.schemas import ID, KIND, NOT_BLANK, Schema, arguments, array, text, whole
 
 
@@ -27,16 +30,16 @@ _TAG = {"type": "string", "pattern": NOT_BLANK, "maxLength": 64}
 _NAME = {"type": "string", "pattern": NOT_BLANK, "maxLength": 128}
 _KIND = {"type": "string", "pattern": KIND}
 _NAMESPACE = text(
-    "Scope: a project such as owner/repo, or `shared` for every project. Default: this project.",
+    "Scope: a project as owner/repo, or `shared` for all. Default: this project.",
     minLength=1,
     maxLength=256,
 )
 _SEARCHED = text(
-    "Search this scope alone: a project such as owner/repo, or `shared`. Default: this project and `shared`.",
+    "Search this scope alone. Default: this project and `shared`.",
     minLength=1,
     maxLength=256,
 )
-_TIME = "ISO 8601 date or time (without an offset: local), today, yesterday, or an age like 7d"
+_TIME = "ISO 8601 (local without an offset), today, yesterday, or an age like 7d"
 _IDS = array("Ids, as n_…", _ID, minItems=1, maxItems=100)
 _METADATA = {"type": "object", "maxProperties": 64}
 
@@ -48,10 +51,13 @@ _STRING: Schema = {"type": "string"}
 _OBJECT: Schema = {"type": "object"}
 
 
+COMMON: Schema = {"namespace": _STRING, "namespace_rule": _STRING, "error": {"type": "object"}}
+"""What stands in the result of every tool."""
+
+
 def _out(**properties: Schema) -> Schema:
     """Schema of a result; nothing is required of it, since a call that failed has `error` alone."""
-    common = {"namespace": _STRING, "namespace_rule": _STRING, "error": {"type": "object"}}
-    return {"type": "object", "properties": properties | common}
+    return {"type": "object", "properties": properties | COMMON}
 
 
 TABLE: tuple[Tool, ...] = (
@@ -59,14 +65,14 @@ TABLE: tuple[Tool, ...] = (
         "agora_save",
         "Save a note",
         "Save something worth knowing later, by you or by any other agent: a decision, a cause, a fix, a convention."
-        " One self-contained text; it is kept word for word, with who saved it and when."
-        " Returns id, status (created; updated: a new version of `key`; duplicate: the same text was there and you"
-        " are added as a saver) and related notes. On disk before the answer. Limits: 128 kB, 32 tags.",
+        " One self-contained text, kept word for word with who saved it and when. Returns id, status (created; updated:"
+        " a new version of `key`; duplicate: the same text was there, you are added as a saver) and related notes."
+        " On disk before the answer. Limits: 128 kB, 32 tags.",
         arguments(
             ("content",),
             content=text("The text.", pattern=NOT_BLANK),
             title=text("A short title.", pattern=NOT_BLANK, maxLength=300),
-            tags=array("Labels to filter by; case does not matter.", _TAG, maxItems=32),
+            tags=array("Labels, in any case.", _TAG, maxItems=32),
             namespace=_NAMESPACE,
             kind=text("What it is: note, decision, bug, …", default="note", pattern=KIND),
             metadata=_METADATA | {"description": "Your own fields, at most 16 kB."},
@@ -77,10 +83,10 @@ TABLE: tuple[Tool, ...] = (
             expires_in={
                 "type": ["integer", "string"],
                 "maxLength": 32,
-                "description": "Lifetime: seconds, or 15m, 12h, 30d, 2w. Default: for ever.",
+                "description": "Lifetime: seconds, or 15m, 12h, 30d, 2w.",
             },
             key=text(
-                "A name for what changes: a save with the same key adds a version.",
+                "Name of what changes: saving it again adds a version.",
                 pattern=NOT_BLANK,
                 maxLength=200,
             ),
@@ -100,20 +106,19 @@ TABLE: tuple[Tool, ...] = (
         "agora_query",
         "Query the notes",
         "Find what any agent saved, by meaning and by words. Use it before you start work and when you meet an error"
-        " or a choice: somebody may have been there. Returns the best notes with score 0..1 (the same meaning for"
-        " every query), text, agent, session, dates, tags; `omitted` counts what did not fit; a long text is `cut`"
-        " around its best passage, agora_get has the whole. Searches this project and `shared` unless a namespace"
-        " is given. Forgotten, expired and superseded notes never come back. English is found best."
+        " or a choice. Returns the best notes with score 0..1 (comparable between queries), text, agent, session,"
+        " dates, tags; `omitted` counts what did not fit; a long text is `cut` around its best passage, agora_get has"
+        " the whole. Forgotten, expired and superseded notes never come back. English is found best."
         " Limits: 10,000 characters, 50 notes, 4,000 tokens unless max_tokens says otherwise.",
         arguments(
             ("query",),
-            query=text("A question or a few words. No operators.", pattern=NOT_BLANK),
+            query=text("A question or a few words.", pattern=NOT_BLANK),
             top_k=whole("Most notes to return.", 1, 50, 5),
             namespace=_SEARCHED,
             tags=array("Only notes with all of these.", _TAG, maxItems=32),
             agents=array("Only notes that any of these saved.", _NAME, maxItems=32),
             kinds=array("Only these kinds.", _KIND, maxItems=32),
-            metadata=_METADATA | {"description": "Only notes with these values at these top-level keys."},
+            metadata=_METADATA | {"description": "Only notes with these top-level values."},
             since=text("Not before: " + _TIME, maxLength=64),
             until=text("Before: as since; a day counts whole.", maxLength=64),
             min_score={"type": "number", "minimum": 0, "maximum": 1, "description": "Leave out what scores less."},
@@ -158,11 +163,17 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_get",
         "Get notes by id",
-        "Read notes whole, by the ids that a query or a save gave: when a result was cut, or for the history of a"
-        " key. Superseded versions too. Returns the notes; ids that are unknown here, forgotten or expired are listed"
-        " apart, never an error. Limit: 100 ids.",
+        "Read notes whole, by id: when a result was cut, or for the history of a key; superseded versions too. Returns"
+        " the notes; unknown, forgotten, expired and purged ids are listed apart, never an error. Limit: 100 ids.",
         arguments(("ids",), ids=_IDS),
-        _out(notes=_ROWS, unknown=_STRINGS, forgotten=_STRINGS, expired=_STRINGS, sequence=_INTEGER),
+        _out(
+            notes=_ROWS,
+            unknown=_STRINGS,
+            forgotten=_STRINGS,
+            expired=_STRINGS,
+            purged=_STRINGS,
+            sequence=_INTEGER,
+        ),
         read_only=True,
         idempotent=True,
     ),
@@ -203,10 +214,10 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_forget",
         "Forget notes",
-        "Hide notes that are wrong or no longer wanted from every query, in every process, at once. Without"
-        " dry_run=false it only previews. Returns the count, at most 20 of the notes, and ids that are unknown."
-        " Conditions add up; without ids they apply to this project unless a namespace is given; `agent` takes notes"
-        " which that agent alone saved. agora_restore undoes it. Limit: 100 ids; conditions have none.",
+        "Hide notes that are wrong or no longer wanted from every query, at once. Without dry_run=false it only"
+        " previews. Returns the count, at most 20 of the notes, and ids that are unknown. Conditions add up; without"
+        " ids they apply to this project unless a namespace is given. agora_restore undoes it. Limit: 100 ids;"
+        " conditions have none.",
         arguments(
             (),
             ids=_IDS,
@@ -233,14 +244,16 @@ TABLE: tuple[Tool, ...] = (
         "agora_restore",
         "Restore forgotten notes",
         "Bring forgotten notes back: the undo of agora_forget. Returns what happened to each id: restored,"
-        " restored_as_history (a newer version of its key is current), not_forgotten, expired, duplicates (the same"
-        " text was saved again: that note stays), unknown; an error if all are unknown. Limit: 100 ids.",
+        " restored_as_history (a newer version of its key is current), not_forgotten, expired, purged (gone for good),"
+        " duplicates (the same text was saved again: that note stays), unknown; an error if all are unknown."
+        " Limit: 100 ids.",
         arguments(("ids",), ids=_IDS),
         _out(
             restored=_STRINGS,
             restored_as_history=_STRINGS,
             not_forgotten=_STRINGS,
             expired=_STRINGS,
+            purged=_STRINGS,
             duplicates=_OBJECT,
             unknown=_STRINGS,
             sequence=_INTEGER,
@@ -251,8 +264,8 @@ TABLE: tuple[Tool, ...] = (
         "agora_status",
         "Status",
         "Whether Agora is well, and what it holds here. Use it when an answer surprises you or a call fails."
-        " Returns health, every problem by name, counts of notes, agents and namespaces, index against journal, model,"
-        " sizes, paths. Limit: under 8 kB whatever the store's size.",
+        " Returns health, every problem by name, counts of notes, agents and namespaces, index, model, sizes, paths."
+        " Limit: 8 kB.",
         arguments(),
         _out(
             health={"enum": ["ok", "degraded"]},
@@ -271,3 +284,21 @@ TABLE: tuple[Tool, ...] = (
 )
 
 BY_NAME = {tool.name: tool for tool in TABLE}
+
+CORE = ("agora_save", "agora_query", "agora_get", "agora_forget", "agora_status")
+"""The profile `core`: what an agent needs day by day, in less than 8 kB."""
+
+
+def offered(profile: Sequence[str]) -> tuple[Tool, ...]:
+    """The tools of a profile, in the order of the table: `all`, `core`, or the names of tools.
+
+    Raises: ConfigError for a name that there is not.
+    """
+    names = {name for word in profile for name in {"all": tuple(BY_NAME), "core": CORE}.get(word, (word,))}
+    if unknown := sorted(names - set(BY_NAME)):
+        near = difflib.get_close_matches(unknown[0], [*BY_NAME, "all", "core"], 1)
+        raise ConfigError(
+            f"tools.profile: there is no tool {unknown[0]!r}",
+            hint=f"Did you mean {near[0]}?" if near else f"Write all, core, or names: {', '.join(BY_NAME)}.",
+        )
+    return tuple(tool for tool in TABLE if tool.name in names)

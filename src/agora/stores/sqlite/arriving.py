@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agora.model.caller import Caller
@@ -48,6 +48,8 @@ class Arriving:
 
         Raises: VectorsNeeded.
         """
+        if arrival.version.content is None:
+            arrival = replace(arrival, version=_skeleton(arrival.version))
         version = arrival.version
         namespace_id = ensure_namespace(self.connection, version.namespace, self.now)
         exact = None if version.content is None else content_hash(version.content)
@@ -241,6 +243,26 @@ class Arriving:
         if self._actor is None:
             self._actor = ensure_actor(self.connection, self.caller, self.now)
         return self._actor
+
+
+def _skeleton(version: Version) -> Version:
+    """A purged version with nothing but its place: a file may bring more, and no purge would look for it."""
+    return replace(
+        version,
+        kind="purged",
+        title=None,
+        metadata={},
+        confidence=None,
+        session=None,
+        seq=None,
+        speaker=None,
+        occurred_at=None,
+        expires_at=None,
+        forgotten_at=version.forgotten_at or version.purged_at,
+        forget_reason=None,
+        savers=(),
+        passages=(),
+    )
 
 
 def _given(kept: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from agora.errors import AgoraError, DeadlineExceeded, StoreCorrupt, StoreError, StoreUnavailable
+from agora.errors import DeadlineExceeded, StoreUnavailable
 from agora.model.deadline import Deadline
+from agora.ports.log import Log
+from agora.stores.sqlite.failures import BUSY, translated
 from agora.stores.sqlite.migrations import check_version, recognise
+from agora.stores.sqlite.opening import WRITABLE, Limit, not_writable, open_to_read
+from agora.stores.sqlite.ticket import Tickets, queue_of
 
 T = TypeVar("T")
 
@@ -22,21 +26,21 @@ _STEP = 0.25
 """Seconds after which a wait looks whether its call was cancelled."""
 
 _WRITER_WAITS = 0.05
-"""Seconds that SQLite itself waits for the write lock; the rest of the wait is ours, with jitter."""
+"""Seconds that SQLite itself waits for the write lock; the rest of the wait is ours, in the order of tickets."""
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+LOCK_FILE = "agora.lock"
+"""Name of the file beside the store that puts writers in order."""
 
 
 class Database:
     """One SQLite file: a writer thread behind a queue and a bounded pool of readers.
 
     Every write is one `BEGIN IMMEDIATE` transaction: the lock is taken before the first read, so a
-    transaction never fails half-way on a lock and journal order is commit order. A foreign lock is waited
-    for up to `busy_timeout` seconds with random pauses, so that waiting writers do not march in step.
+    transaction never fails half-way on a lock and journal order is commit order. Writers of all processes take
+    turns in the order in which they came; a foreign lock is waited for as well, up to `busy_timeout` seconds.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the store decides about its file
         self,
         path: Path,
         ready: Callable[[sqlite3.Connection], bool],
@@ -45,6 +49,7 @@ class Database:
         synchronous: Literal["normal", "full"],
         busy_timeout: float,
         readers: int,
+        log: Log | None = None,
     ) -> None:
         """Open the file, and open it anew should it be replaced.
 
@@ -57,6 +62,7 @@ class Database:
         self._synchronous = synchronous
         self._busy_timeout = busy_timeout
         self._readers = readers
+        self._tickets = Tickets(path.with_name(LOCK_FILE), log)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._idle: queue.LifoQueue[_Connection | None] = queue.LifoQueue()
         self._closed = False
@@ -70,7 +76,7 @@ class Database:
             except BaseException:
                 writer.close()
                 raise
-        self._identity = writer.identity
+        self._identity, self._limit = writer.identity, writer.limit
         # Connections are made when first needed; a place in the pool is worth one connection.
         for _ in range(readers):
             self._idle.put(None)
@@ -116,7 +122,7 @@ class Database:
                 if self._closed:
                     raise StoreUnavailable("the store is closed")
                 self._follow_file(connection)
-                if connection is not None and connection.identity != self._identity:
+                if connection is not None and not self._is_good(connection):
                     connection.close()
                     connection = None
                 if connection is None:
@@ -128,11 +134,31 @@ class Database:
                 connection = None
             self._idle.put(connection)
 
+    def _is_good(self, connection: _Connection) -> bool:
+        limit = connection.limit
+        return connection.identity == self._identity and (limit is None or limit.holds(self.path))
+
+    @property
+    def read_only(self) -> str | None:
+        """Why the store can only be read; None if it can be written. As of the last write that was tried."""
+        return None if self._limit is None else self._limit.reason
+
     def _borrow(self, deadline: Deadline) -> _Connection | None:
         while True:
             deadline.check()
             with contextlib.suppress(queue.Empty):
                 return self._idle.get(timeout=min(_STEP, deadline.remaining() + 0.001))
+
+    @property
+    def fair(self) -> bool:
+        """Whether writers take turns; False where the file system has no locks, or none that can be used."""
+        return self._tickets.fair
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[sqlite3.Connection]:
+        """A connection outside the pool and any transaction, for what cannot run inside one."""
+        with translated(self.path), contextlib.closing(self._open(self._busy_timeout)) as connection:
+            yield connection
 
     def close(self) -> None:
         """Run the writes that were accepted, wait for reads under way, then close every connection.
@@ -164,9 +190,11 @@ class Database:
             try:
                 with translated(self.path):
                     self._follow_file(writer)
-                    if writer.identity != self._identity:
+                    # What could not be written a moment ago may be writable by now.
+                    if writer.identity != self._identity or writer.limit is not None:
                         writer.close()
                         writer = self._open(_WRITER_WAITS)
+                        self._limit = writer.limit
                     outcome = self._transact(writer, task)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
                 task.result.set_exception(error)
@@ -177,9 +205,18 @@ class Database:
             writer.execute("PRAGMA analysis_limit = 200")
             writer.execute("PRAGMA optimize")
         writer.close()
+        self._tickets.close()
 
     def _transact(self, writer: _Connection, task: _Job) -> object:
-        self._begin(writer, task.deadline)
+        if writer.limit is not None:
+            raise StoreUnavailable(f"the store {self.path} can only be read: {writer.limit.reason}", hint=WRITABLE)
+        try:
+            self._begin(writer, task.deadline, self._tickets)
+            return self._commit(writer, task)
+        finally:
+            self._tickets.leave()
+
+    def _commit(self, writer: _Connection, task: _Job) -> object:
         try:
             # The lock may have come too late: nobody waits for this write any more.
             task.deadline.check()
@@ -194,20 +231,26 @@ class Database:
             raise
         return outcome
 
-    def _begin(self, connection: sqlite3.Connection, deadline: Deadline) -> None:
+    def _begin(self, connection: sqlite3.Connection, deadline: Deadline, tickets: Tickets) -> None:
+        """Begin a write transaction, in turn; the turn lasts until `tickets` leave it."""
         gives_up = time.monotonic() + self._busy_timeout
+
+        def left() -> float:
+            return min(deadline.remaining(), gives_up - time.monotonic())
+
         while True:
+            tickets.wait(left)
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in _BUSY:
+                if error.sqlite_errorcode & 0xFF not in BUSY:
                     raise
-                if deadline.remaining() == 0.0 or time.monotonic() >= gives_up:
+                if left() <= 0:
                     # A lock that lasts tells more than the deadline that it outlasted.
                     with contextlib.suppress(DeadlineExceeded):
                         deadline.check()
                     raise
-                # Full jitter keeps waiting writers from retrying in step.
+                # A foreign lock, or no order: full jitter keeps waiting writers from retrying in step.
                 time.sleep(random.uniform(0.0005, 0.01))  # noqa: S311 - not a secret
             else:
                 return
@@ -215,12 +258,19 @@ class Database:
     def _open(self, waits: float) -> _Connection:
         """A connection on which SQLite itself waits for a lock for so many seconds."""
         _make_private_folder(self.path.parent)
+        if _identity(self.path) is None:
+            self._make_file()
         before = _identity(self.path)
         connection = sqlite3.connect(
             self.path, isolation_level=None, check_same_thread=False, factory=_Connection, timeout=waits
         )
         try:
             _configure(connection, self._synchronous, self._busy_timeout)
+            connection.limit = not_writable(self.path)
+        except sqlite3.Error as error:
+            connection.close()
+            connection, limit = open_to_read(self.path, _Connection, waits=waits, refused=error)
+            connection.limit = limit
         except BaseException:
             connection.close()
             raise
@@ -229,6 +279,18 @@ class Database:
             connection.close()
             raise StoreUnavailable(f"the store {self.path} was taken away while it was opened", hint="Try again.")
         return connection
+
+    def _make_file(self) -> None:
+        """Make the file, empty and without a log: one beside a missing file was that file's, and others have it open.
+
+        In turn, so that nobody's new log is taken for it. Without turns SQLite makes the file, as well as it can.
+        """
+        ends = time.monotonic() + self._busy_timeout
+        with queue_of(self._tickets.path) as tickets:
+            if tickets.wait(lambda: ends - time.monotonic()) and _identity(self.path) is None:
+                for ending in ("-wal", "-shm"):
+                    self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
     def _follow_file(self, old: _Connection | None) -> None:
         """Start over on a new file if somebody deleted or replaced this one under us.
@@ -252,20 +314,27 @@ class Database:
             finally:
                 fresh.close()
 
-    def _prepare_file(self, connection: sqlite3.Connection) -> None:
+    def _prepare_file(self, connection: _Connection) -> None:
         connection.execute("BEGIN")
         try:
             ready = self._ready(connection)
         finally:
             connection.execute("ROLLBACK")
         if not ready:
-            self._begin(connection, Deadline(self._busy_timeout))
-            self._prepare(connection)
-            connection.execute("COMMIT")
+            if connection.limit is not None:
+                raise StoreUnavailable(
+                    f"the store {self.path} can only be read, and an older release wrote it: it cannot be migrated",
+                    hint="Make the folder writable, or copy it whole and set AGORA_HOME to the copy.",
+                )
+            with queue_of(self._tickets.path) as tickets:
+                self._begin(connection, Deadline(self._busy_timeout), tickets)
+                self._prepare(connection)
+                connection.execute("COMMIT")
 
 
 class _Connection(sqlite3.Connection):
     identity: tuple[int, int] | None = None
+    limit: Limit | None = None
 
 
 class _Job:
@@ -300,7 +369,7 @@ def _configure(connection: sqlite3.Connection, synchronous: str, busy_timeout: f
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= gives_up:
+            if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() >= gives_up:
                 raise
             time.sleep(random.uniform(0.0005, 0.01))  # noqa: S311 - not a secret
         else:
@@ -327,39 +396,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _make_private_folder(folder: Path) -> None:
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-
-
-@contextlib.contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Agora's errors in place of SQLite's and the file system's, each with what to do about it."""
-    try:
-        yield
-    except AgoraError:
-        raise
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _DAMAGED:
-            raise StoreCorrupt(f"the store {path} is damaged: {error}") from error
-        if code in _BUSY:
-            raise StoreUnavailable(
-                f"the store {path} is locked by another process",
-                hint="Nothing was written. Try again; if it lasts, end the process that holds the lock.",
-            ) from error
-        raise _unusable(path, str(error), code) from error
-    except OSError as error:
-        raise StoreUnavailable(
-            f"the data folder {path.parent} cannot be used: {error.strerror or error}",
-            hint="Check that the folder exists and is writable, or set AGORA_HOME to another one.",
-        ) from error
-
-
-def _unusable(path: Path, reason: str, code: int) -> StoreError:
-    hints = {
-        sqlite3.SQLITE_FULL: "The disk is full: free some space and try again. Nothing was written.",
-        sqlite3.SQLITE_READONLY: "The store cannot be written: check the permissions of the file and folder.",
-        sqlite3.SQLITE_CANTOPEN: "Check that the folder exists and is writable, or set AGORA_HOME to another.",
-        sqlite3.SQLITE_IOERR: "The disk reported an error: check it and its free space.",
-    }
-    if code in hints:
-        return StoreUnavailable(f"the store {path} cannot be used: {reason}", hint=hints[code])
-    return StoreError(f"the store {path} failed: {reason}", hint="Run `agora doctor`.")

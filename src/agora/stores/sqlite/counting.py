@@ -12,6 +12,8 @@ _LISTED = 20
 _ENDED = "ifnull(i.expires_at <= ?, 0)"
 """Expired: whether or not it was forgotten too, for it cannot be restored."""
 
+_KEPT = "(i.purged_at IS NULL)"
+
 _LIVE = "i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
 
 
@@ -21,9 +23,10 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
     total = connection.execute(
         "SELECT count(*),"
         f" coalesce(sum({_LIVE}), 0),"
-        " coalesce(sum(i.superseded_by IS NOT NULL), 0),"
-        f" coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NOT NULL AND NOT {_ENDED}), 0),"
-        f" coalesce(sum(i.superseded_by IS NULL AND {_ENDED}), 0)"
+        f" coalesce(sum(i.superseded_by IS NOT NULL AND {_KEPT}), 0),"
+        f" coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NOT NULL AND NOT {_ENDED} AND {_KEPT}), 0),"
+        f" coalesce(sum(i.superseded_by IS NULL AND {_ENDED} AND {_KEPT}), 0),"
+        f" coalesce(sum(NOT {_KEPT}), 0)"
         f" FROM items i WHERE {inside}",
         (now, now, now, *namespaces),
     ).fetchone()
@@ -49,6 +52,7 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
             "superseded": total[2],
             "forgotten": total[3],
             "expired": total[4],
+            "purged": total[5],
             "rows": total[0],
         },
         "agents": dict(agents[:_LISTED]),

@@ -49,9 +49,14 @@ def restore(
     unknown: list[str] = []
     live: list[str] = []
     expired: list[str] = []
+    purged: list[str] = []
     duplicates: dict[str, str] = {}
     visible = rows.namespace_ids(connection, namespaces)
+    gone = rows.purged_ids(connection, ids, namespaces)
     for public_id in dict.fromkeys(ids):
+        if public_id in gone:
+            purged.append(public_id)
+            continue
         found = connection.execute(
             "SELECT i.id, n.id, n.name, t.title, t.content, i.forgotten_at, i.superseded_by, i.key,"
             " i.expires_at IS NOT NULL AND i.expires_at <= ? FROM items i"
@@ -77,8 +82,7 @@ def restore(
             heads.retire_expired(connection, namespace_id, namespace, content, now, actor)
         connection.execute("UPDATE items SET forgotten_at = NULL, forget_reason = NULL WHERE id = ?", (row,))
         if superseded_by is None:
-            spans = fulltext.spans(connection, row)
-            fulltext.add(connection, row, namespace_id, "note", fulltext.prepare(title, content, spans))
+            fulltext.put_back(connection, row, namespace_id, "note", title, content)
             restored.append(public_id)
         else:
             superseded.append(public_id)
@@ -89,6 +93,7 @@ def restore(
         unknown=tuple(unknown),
         live=tuple(live),
         expired=tuple(expired),
+        purged=tuple(purged),
         duplicates=duplicates,
         sequence=journal.head(connection),
     )

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 FORMAT = 1
-Operation = Literal["save", "merge", "supersede", "forget", "restore", "expire", "purge"]
+Operation = Literal["save", "merge", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +40,21 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one item, before it has a sequence."""
+    """One change of one item, before it has a sequence; of the store as a whole where nothing names an item."""
 
     at: int
-    namespace_id: int
-    namespace: str
+    namespace_id: int | None
+    namespace: str | None
     operation: Operation
-    item_id: int
-    public_id: str
+    item_id: int | None
+    public_id: str | None
     content_hash: bytes
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
 
 
 def append(connection: sqlite3.Connection, change: Change, actor: Actor) -> int:
-    """The sequence of the change, now the last of the journal and of its namespace."""
+    """The sequence of the change, now the last of the journal and of its namespace, if it has one."""
     last = connection.execute("SELECT sequence, hash FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
     # A number once given never comes back, even when the journal's end was cut off: the gap has to stay visible.
     ever = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").fetchone()
@@ -80,10 +80,12 @@ def append(connection: sqlite3.Connection, change: Change, actor: Actor) -> int:
         "INSERT INTO journal_payload VALUES (?, ?, ?, ?, ?)",
         (sequence, nonce, change.content_hash, before, after),
     )
-    connection.execute(
-        "INSERT INTO namespace_seq VALUES (?, ?) ON CONFLICT (namespace_id) DO UPDATE SET sequence = excluded.sequence",
-        (change.namespace_id, sequence),
-    )
+    if change.namespace_id is not None:
+        connection.execute(
+            "INSERT INTO namespace_seq VALUES (?, ?)"
+            " ON CONFLICT (namespace_id) DO UPDATE SET sequence = excluded.sequence",
+            (change.namespace_id, sequence),
+        )
     return sequence
 
 

@@ -108,7 +108,8 @@ class FullTextView:
         pieces: list[_Piece] = []
         for block in blocks(rows.tolist()):
             pieces += self._connection.execute(
-                f"SELECT id, item_id, n FROM passages WHERE item_id IN ({places(block)}) ORDER BY item_id, n",
+                f"SELECT id, item_id, n FROM passages WHERE item_id IN ({places(block)})"
+                " AND layout = (SELECT layout FROM encoders WHERE state = 'active' LIMIT 1) ORDER BY item_id, n",
                 tuple(block),
             )
         return _matches(rows, self._best(question, self._most_promising(question, pieces)))

@@ -14,7 +14,7 @@ from agora.ports.encoder import Vector
 from agora.ports.transfer import Extract, Giver, Profile, Replaced, Version
 from agora.stores.sqlite import journal
 from agora.stores.sqlite.instants import from_micros, maybe, to_micros
-from agora.stores.sqlite.rows import namespace_ids, places
+from agora.stores.sqlite.rows import metadata_of, namespace_ids, places
 
 _BLOCK = 200
 """Versions read at a time: what an export holds in memory."""
@@ -152,7 +152,7 @@ def _version(
         version=item[7],
         title=item[8],
         content=item[9],
-        metadata=json.loads(item[10] or "{}"),
+        metadata=metadata_of(item[1], item[10] or "{}"),
         confidence=item[11],
         session=item[12],
         seq=item[13],

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from agora.model.browse import Listing, Named, Page
 from agora.model.caller import Caller
 from agora.model.crossref import Changes, Topic
 from agora.model.note import Draft, Note
@@ -16,7 +17,7 @@ from agora.model.query import Filter
 from agora.model.selection import Forgotten, Selection
 from agora.ports.records import State
 from agora.ports.vector_index import Among, VectorView
-from agora.stores.sqlite import forgetting, heads, reads, rows
+from agora.stores.sqlite import forgetting, heads, listing, reads, rows
 from agora.stores.sqlite.counting import count
 from agora.stores.sqlite.instants import from_micros, maybe, maybe_micros, to_micros
 from agora.stores.sqlite.matching import FullTextView
@@ -47,12 +48,18 @@ class SqliteReading:
             ).fetchone()[0]
             for pair in pairs
         ]
-        store = self._connection.execute("SELECT value FROM meta WHERE key = 'store'").fetchone()[0]
+        store, repaired, encoder = self._connection.execute(
+            "SELECT (SELECT value FROM meta WHERE key = 'store'), (SELECT value FROM meta WHERE key = 'repaired'),"
+            " (SELECT id FROM encoders WHERE state = 'active')"
+        ).fetchone()
         soonest = min((end for end in ends if end is not None), default=None)
         # The chain tells two pasts of one store apart: a backup that was put back reaches the same numbers again.
         past = hashlib.sha256(b"".join(pair[3] or b"" for pair in pairs)).hexdigest()[:16]
         return State(
-            f"{store}:{past}", tuple((pair[1], pair[2]) for pair in pairs), from_micros(self._now), maybe(soonest)
+            f"{store}/{encoder}/{repaired}:{past}",
+            tuple((pair[1], pair[2]) for pair in pairs),
+            from_micros(self._now),
+            maybe(soonest),
         )
 
     def among(self, where: Filter) -> Among:
@@ -88,13 +95,17 @@ class SqliteReading:
         found = rows.notes_by_id(self._connection, list(dict.fromkeys(ids)))
         return {note.id: (row, note) for row, note in found.items() if note.namespace in visible}
 
+    def purged(self, ids: Sequence[str], namespaces: Sequence[str]) -> frozenset[str]:
+        """As `Reading.purged`."""
+        return rows.purged_ids(self._connection, ids, namespaces)
+
     def history(self, note: Note) -> tuple[Note, ...]:
         """As `Reading.history`."""
         if note.key is None:
             return (note,)
         found = self._connection.execute(
             "SELECT i.id FROM items i JOIN namespaces n ON n.id = i.namespace_id"
-            " WHERE n.name = ? AND i.type = ? AND i.key = ? ORDER BY i.version",
+            " WHERE n.name = ? AND i.type = ? AND i.key = ? AND i.purged_at IS NULL ORDER BY i.version",
             (note.namespace, note.type, note.key),
         ).fetchall()
         notes = rows.notes_by_row(self._connection, [row[0] for row in found])
@@ -107,7 +118,24 @@ class SqliteReading:
     def changes(self, topic: Topic, caller: Caller, most: int) -> Changes:
         """As `Reading.changes`."""
         since = maybe_micros(topic.since)
-        return reads.changes(self._connection, topic.namespaces, caller, topic.agents, since, self._now, most=most)
+        return reads.changes(
+            self._connection,
+            topic.namespaces,
+            caller,
+            topic.agents,
+            since,
+            self._now,
+            most=most,
+            unread=topic.unread,
+        )
+
+    def page(self, wanted: Listing) -> Page:
+        """As `Reading.page`."""
+        return listing.page(self._connection, wanted, self._now, self.sequence)
+
+    def names(self, kind: Named, beginning: str, namespaces: Sequence[str], most: int) -> tuple[tuple[str, ...], int]:
+        """As `Reading.names`."""
+        return listing.names(self._connection, kind, beginning, namespaces, self._now, most)
 
     def counts(self, namespaces: Sequence[str]) -> dict[str, Any]:
         """As `Reading.counts`."""

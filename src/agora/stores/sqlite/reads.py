@@ -12,7 +12,7 @@ from agora.errors import AgoraError
 from agora.model.caller import Caller
 from agora.model.crossref import Change, Changes, Read
 from agora.model.deadline import Deadline
-from agora.stores.sqlite import rows
+from agora.stores.sqlite import journal, rows
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import from_micros, maybe, to_micros
 from agora.text.echo import Echo
@@ -112,8 +112,10 @@ def write(connection: sqlite3.Connection, taken: Sequence[Read]) -> None:
     """Log reads, oldest first, and drop what is too much or too old."""
     given: dict[tuple[str, str, str], tuple[int, int]] = {}
     seen: dict[tuple[str, str], tuple[int, int]] = {}
+    # Since it was read a backup may have been put back: a mark ahead of the journal would hide what comes next.
+    head = journal.head(connection)
     for read in taken:
-        when = read.sequence, to_micros(read.at)
+        when = min(read.sequence, head), to_micros(read.at)
         for public_id in read.ids:
             # The newest comes last, so that it gets the highest number.
             given.pop((read.session, read.agent, public_id), None)
@@ -121,7 +123,7 @@ def write(connection: sqlite3.Connection, taken: Sequence[Read]) -> None:
         seen |= {(read.agent, namespace): when for namespace in read.namespaces}
     connection.executemany(
         "INSERT OR REPLACE INTO reads (session, agent, item_id, sequence, at)"
-        " SELECT ?, ?, id, ?, ? FROM items WHERE public_id = ?",
+        " SELECT ?, ?, id, ?, ? FROM items WHERE public_id = ? AND purged_at IS NULL",
         ((session, agent, *when, public_id) for (session, agent, public_id), when in given.items()),
     )
     connection.executemany(
@@ -173,8 +175,9 @@ def changes(  # noqa: PLR0913 - who asks, about what, and from which time
     now: int,
     *,
     most: int,
+    unread: bool = True,
 ) -> Changes:
-    """What others did in `namespaces` since the caller's agent was last answered from each."""
+    """What others did in `namespaces`: if `unread`, since the caller's agent was last answered from each."""
     wanted = rows.namespace_ids(connection, namespaces)
     session, reader = caller.reader
     inside = f"IN ({rows.places(wanted)})"
@@ -183,10 +186,10 @@ def changes(  # noqa: PLR0913 - who asks, about what, and from which time
     ).fetchone()[0]
     sql = [
         # Other names that the caller itself used in this session are no others.
-        f"j.namespace_id {inside} AND j.sequence > ifnull(r.sequence, 0) AND j.operation <> 'expire'",
+        f"j.namespace_id {inside} AND (j.sequence > ifnull(r.sequence, 0) OR NOT ?) AND j.operation <> 'expire'",
         "a.name NOT IN (?, ?) AND NOT (j.session = ? AND c.name = ?)",
     ]
-    values: list[object] = [reader, *wanted, reader, caller.agent, session, caller.client]
+    values: list[object] = [reader, *wanted, unread, reader, caller.agent, session, caller.client]
     if agents:
         sql.append(f"a.name IN ({rows.places(agents)})")
         values += agents

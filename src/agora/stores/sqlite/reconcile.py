@@ -101,12 +101,12 @@ def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> De
     if arrival.follows:
         # The id was made from the text, and says nothing of title or kind.
         return Decision("join", here) if here.forgotten_at is None else Decision("keep", here, _FORGOTTEN)
-    place = (version.namespace, version.type, version.kind, version.key, version.version)
-    text = (version.title, content_hash)
-    if place != here[2:7] or (content_hash is not None and text != (here.title, here.content_hash)):
-        return Decision("refuse", here, "another text has this id here")
     if content_hash is None:
         return Decision("keep", here, "it was purged there, not here")
+    place = (version.namespace, version.type, version.kind, version.key, version.version)
+    text = (version.title, content_hash)
+    if place != here[2:7] or text != (here.title, here.content_hash):
+        return Decision("refuse", here, "another text has this id here")
     if (version.forgotten_at is None) == (here.forgotten_at is None):
         return Decision("join", here)
     forgotten, not_forgotten = ("there", "here") if here.forgotten_at is None else ("here", "there")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agora.errors import StoreCorrupt
 from agora.model.note import Note, Saver
 from agora.stores.sqlite.instants import from_micros, maybe
 
@@ -73,6 +74,20 @@ def notes_by_id(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[int,
     return _assemble(connection, "i.public_id", ids)
 
 
+def purged_ids(connection: sqlite3.Connection, ids: Sequence[str], names: Sequence[str]) -> frozenset[str]:
+    """Those of `ids` that lie in the namespaces `names` and of which a purge left nothing but a skeleton."""
+    inside = namespace_ids(connection, names)
+    return frozenset(
+        row[0]
+        for block in blocks(list(ids))
+        for row in connection.execute(
+            f"SELECT public_id FROM items WHERE public_id IN ({places(block)}) AND purged_at IS NOT NULL"
+            f" AND namespace_id IN ({places(inside)})",
+            (*block, *inside),
+        )
+    )
+
+
 def _assemble(connection: sqlite3.Connection, column: str, values: Sequence[Any]) -> dict[int, Note]:
     found: dict[int, Note] = {}
     for block in blocks(list(values)):
@@ -85,7 +100,8 @@ def _assemble(connection: sqlite3.Connection, column: str, values: Sequence[Any]
 
 
 def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver]) -> Note:
-    metadata: Mapping[str, Any] = json.loads(item[8])
+    if not savers:
+        raise StoreCorrupt(f"the note {item[1]} has no provenance: the store is damaged")
     return Note(
         id=item[1],
         namespace=item[2],
@@ -95,7 +111,7 @@ def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver]) -> 
         key=item[6],
         version=item[7],
         tags=tuple(tags),
-        metadata=metadata,
+        metadata=metadata_of(item[1], item[8]),
         confidence=item[9],
         created_at=from_micros(item[10]),
         updated_at=from_micros(item[11]),
@@ -108,6 +124,20 @@ def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver]) -> 
         savers=tuple(savers),
         type=item[18],
     )
+
+
+def metadata_of(public_id: str, stored: str) -> dict[str, Any]:
+    """The metadata of a note, from the JSON text that is stored.
+
+    Raises: StoreCorrupt if it is no JSON object.
+    """
+    try:
+        found = json.loads(stored)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise StoreCorrupt(f"the metadata of the note {public_id} is damaged")
+    return found
 
 
 def echo_in(given: str) -> str | None:

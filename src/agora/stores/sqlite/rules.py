@@ -1,118 +1,252 @@
-"""The invariants that one query each can check: tables against each other."""
+"""What has to hold in a store, as tables of data: each kind of damage by its code, and what may be done about it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-RESTORE = "Stop every process that uses the store and put a backup of agora.db back."
-DERIVED = f"The notes themselves are whole, but queries may miss some. {RESTORE}"
+_EXAMPLES = 3
+
+REPAIR = "Run `agora doctor --repair`: it makes this anew from the notes, which are whole."
+RESTORE = "Put a backup back: `agora restore-backup FILE`."
 TRUST = "Something other than Agora wrote to the store: compare it with a backup before you trust it."
 
 
-class Rule(NamedTuple):
-    """A code, what is wrong where it is broken, what to do, and where it is."""
+class Kind(NamedTuple):
+    """A kind of damage: its code, what is wrong, what to do, and what a repair does; None where it may do nothing."""
 
     code: str
     what: str
     hint: str
+    repair: str | None = None
+
+
+class Problem(NamedTuple):
+    """One kind of damage as it was found: a stable `code`, a `message` with cases and examples, what to do."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class Rule(NamedTuple):
+    """A kind of damage that one query finds."""
+
+    kind: Kind
     broken: str
     """A query for everything that breaks the rule."""
 
 
 _LAYOUT = "(SELECT layout FROM encoders WHERE state = 'active' LIMIT 1)"
+SURPLUS_PASSAGE = "i.purged_at IS NOT NULL OR p.layout NOT IN (SELECT layout FROM encoders)"
+SURPLUS_VECTOR = (
+    # Vectors of an encoder to come may wait beside passages of the present layout.
+    "EXISTS (SELECT 1 FROM passages p JOIN encoders e ON e.layout <> p.layout AND e.state = 'active'"
+    " WHERE p.id = v.passage_id AND e.id = v.encoder_id)"
+)
+SURPLUS_METADATA = (
+    "EXISTS (SELECT 1 FROM items i WHERE i.id = m.item_id) AND m.item_id NOT IN (SELECT item_id FROM texts)"
+)
+_FULLTEXT = "builds the full text and its statistics anew from the texts"
+_EMBED = "cuts the texts anew and has the model make the vectors that are missing"
+_SURPLUS = "deletes them"
+_FILE = (
+    "Run `agora doctor --repair`: it makes the file anew if every note in it can still be read, and changes nothing if"
+    " one cannot."
+)
+_INDEX = "builds the vector index anew, as `agora reindex` does"
+
+_FIRST = (
+    Kind("unreadable", "a check could not be made", _FILE, "makes the file anew, if every note can be read"),
+    Kind("file_damaged", "SQLite finds the file damaged", _FILE, "makes the file anew, if every note can be read"),
+    Kind("sql_index_damaged", "indexes that disagree with their tables", REPAIR, "builds these SQL indexes anew"),
+    Kind("schema_damaged", "tables or indexes that are missing or changed", RESTORE),
+    Kind("schema_incomplete", "indexes or derived tables that are missing or changed", REPAIR, "makes them anew"),
+    Kind("schema_foreign", "tables, views or triggers that are not Agora's", TRUST),
+    Kind("orphan_rows", "rows that belong to nothing", RESTORE),
+    Kind("orphan_derived", "derived rows that belong to nothing", REPAIR, "deletes them"),
+)
+
 RULES = (
     Rule(
-        "no_profile",
-        "store without an active encoder",
-        DERIVED,
+        Kind("no_profile", "store without an active encoder", REPAIR, "activates the encoder with the most vectors"),
         "SELECT 'profile' WHERE NOT EXISTS (SELECT 1 FROM encoders WHERE state = 'active')",
     ),
     Rule(
-        "item_without_text",
-        "notes without their text",
-        RESTORE,
+        Kind("no_identity", "store without an identity", REPAIR, "gives it a new one"),
+        "SELECT 'identity' WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'store')",
+    ),
+    Rule(
+        Kind("item_without_text", "notes without their text", RESTORE),
         "SELECT public_id FROM items WHERE purged_at IS NULL AND id NOT IN (SELECT item_id FROM texts)",
     ),
     Rule(
-        "item_without_saver",
-        "notes without provenance",
-        RESTORE,
+        Kind("item_without_saver", "notes without provenance", RESTORE),
         "SELECT public_id FROM items WHERE purged_at IS NULL AND id NOT IN (SELECT item_id FROM savers WHERE n = 0)",
     ),
     Rule(
-        "item_without_passage",
-        "notes without a passage",
-        DERIVED,
-        "SELECT public_id FROM items WHERE purged_at IS NULL"
-        f" AND id NOT IN (SELECT item_id FROM passages WHERE layout = {_LAYOUT} AND n = 0)",
+        Kind("item_without_passage", "notes without a passage", REPAIR, _EMBED),
+        "SELECT i.public_id FROM items i JOIN texts t ON t.item_id = i.id WHERE i.purged_at IS NULL"
+        f" AND i.id NOT IN (SELECT item_id FROM passages WHERE layout = {_LAYOUT} AND n = 0)",
     ),
     Rule(
-        "item_without_journal",
-        "notes of whose saving the journal does not tell",
-        TRUST,
+        Kind("surplus_passage", "passages of purged notes, or of no encoder", REPAIR, _SURPLUS),
+        f"SELECT p.id FROM passages p JOIN items i ON i.id = p.item_id WHERE {SURPLUS_PASSAGE}",
+    ),
+    Rule(
+        Kind("surplus_vector", "vectors of passages that another encoder's texts were cut into", REPAIR, _SURPLUS),
+        f"SELECT v.id FROM vectors v WHERE {SURPLUS_VECTOR}",
+    ),
+    Rule(
+        Kind("surplus_metadata", "entries in the index of metadata of notes without a text", REPAIR, _SURPLUS),
+        f"SELECT key FROM item_metadata m WHERE {SURPLUS_METADATA}",
+    ),
+    Rule(
+        Kind("item_without_journal", "notes of whose saving the journal does not tell", TRUST),
         "SELECT public_id FROM items WHERE id NOT IN"
         " (SELECT item_id FROM journal WHERE operation = 'save' AND item_id IS NOT NULL)",
     ),
     Rule(
-        "broken_succession",
-        "notes whose place among their versions is wrong",
-        RESTORE,
+        Kind("saved_unlike_journal", "notes whose id, namespace or savers are not those of their journal", TRUST),
+        "SELECT DISTINCT i.public_id FROM journal j JOIN items i ON i.id = j.item_id"
+        " JOIN journal_payload p ON p.sequence = j.sequence WHERE j.operation IN ('save', 'merge')"
+        " AND i.purged_at IS NULL AND (j.subject <> i.public_id OR j.namespace_id <> i.namespace_id"
+        # Who brings a file in is no saver of what is in it.
+        " OR (p.after NOT LIKE '%\"imported\": {%' AND NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = i.id"
+        " AND s.agent_id = j.agent_id AND s.client_id = j.client_id AND s.session = j.session"
+        " AND s.origin = j.origin)))",
+    ),
+    Rule(
+        Kind("state_unlike_journal", "notes that are forgotten or superseded where the journal says otherwise", TRUST),
+        "SELECT i.public_id FROM items i JOIN journal j ON j.sequence = (SELECT max(sequence) FROM journal"
+        " WHERE item_id = i.id AND operation IN ('forget', 'expire', 'restore')) WHERE i.purged_at IS NULL"
+        " AND (i.forgotten_at IS NULL) <> (j.operation = 'restore')"
+        " UNION SELECT i.public_id FROM journal j JOIN items i ON i.id = j.item_id"
+        " WHERE j.operation = 'supersede' AND i.superseded_by IS NULL AND i.purged_at IS NULL",
+    ),
+    Rule(
+        Kind("broken_succession", "notes whose place among their versions is wrong", RESTORE),
         "SELECT i.public_id FROM items i LEFT JOIN items after ON after.id = i.superseded_by"
         " LEFT JOIN items before ON before.id = i.supersedes"
         # 0 is no row: an import brought a version whose successor it did not bring. Keys and numbers, not the order of
         # rows, keep a succession from running in a circle: an import may bring the past after the present.
-        " WHERE (i.superseded_by <> 0 AND (after.key IS NULL OR after.key <> ifnull(i.key, after.key)"
+        # A purge takes the key and then the neighbours from a skeleton, in two transactions.
+        " WHERE (i.superseded_by <> 0 AND (i.key IS NOT NULL OR i.purged_at IS NULL)"
+        "  AND (after.key IS NULL OR after.key <> ifnull(i.key, after.key)"
         "  OR (i.key IS NOT NULL AND after.version <= i.version) OR after.namespace_id <> i.namespace_id))"
         " OR (i.superseded_by IS NOT NULL AND i.superseded_at IS NULL)"
         " OR (i.supersedes IS NOT NULL AND before.superseded_by IS NOT i.id)",
     ),
     Rule(
-        "orphan_tag",
-        "tags that no saver gave",
-        RESTORE,
+        Kind("orphan_tag", "tags that no saver gave", RESTORE),
         "SELECT tag FROM item_tags t"
         " WHERE NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = t.item_id AND s.n = t.saver)",
     ),
     Rule(
-        "passage_without_vector",
-        "passages without a vector",
-        DERIVED,
+        Kind("purged_text", "purged notes whose text is still there", TRUST),
+        "SELECT public_id FROM items WHERE purged_at IS NOT NULL AND id IN (SELECT item_id FROM texts)",
+    ),
+    Rule(
+        Kind("passage_without_vector", "passages without a vector", REPAIR, _EMBED),
         "SELECT p.id FROM passages p JOIN encoders e ON e.state = 'active' AND e.layout = p.layout"
         " WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.encoder_id = e.id)",
     ),
     Rule(
-        "wrong_vector",
-        "vectors of the wrong length",
-        DERIVED,
-        "SELECT v.id FROM vectors v JOIN encoders e ON e.id = v.encoder_id WHERE length(v.vector) <> 4 * e.dimension",
-    ),
-    Rule(
-        "missing_fulltext",
-        "passages that the full text lacks",
-        DERIVED,
-        "SELECT p.id FROM passages p JOIN items i ON i.id = p.item_id"
-        f" WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL AND p.layout = {_LAYOUT}"
-        " AND p.id NOT IN (SELECT id FROM fulltext_content)",
-    ),
-    Rule(
-        "stray_fulltext",
-        "passages that the full text should not have, or has in another namespace",
-        DERIVED,
-        "SELECT f.id FROM fulltext_content f LEFT JOIN passages p ON p.id = f.id"
-        " LEFT JOIN items i ON i.id = p.item_id WHERE i.id IS NULL OR i.superseded_by IS NOT NULL"
-        " OR i.forgotten_at IS NOT NULL OR f.c0 <> 'n' || i.namespace_id",
-    ),
-    Rule(
-        "namespace_sequence",
-        "namespaces whose last change is not the journal's",
-        DERIVED,
+        Kind(
+            "namespace_sequence",
+            "namespaces whose last change is not the journal's",
+            REPAIR,
+            "takes the numbers from the journal",
+        ),
         "SELECT n.name FROM namespaces n LEFT JOIN namespace_seq s ON s.namespace_id = n.id"
         " WHERE s.sequence IS NOT (SELECT max(sequence) FROM journal j WHERE j.namespace_id = n.id)",
     ),
     Rule(
-        "orphan_payload",
-        "payloads of changes that the journal does not hold",
-        TRUST,
+        Kind("orphan_payload", "payloads of changes that the journal does not hold", TRUST),
         "SELECT sequence FROM journal_payload WHERE sequence NOT IN (SELECT sequence FROM journal)",
     ),
 )
+
+_LAST = (
+    Kind("number_used", "tables whose next row would get a number that was used", REPAIR, "sets the next number"),
+    Kind("content_hash", "notes whose text is not the one that was saved", TRUST),
+    Kind("fields_unlike_journal", "notes whose metadata, tags, confidence or expiry are not those last saved", TRUST),
+    Kind("normal_hash", "notes whose hash for likeness is not that of their text", REPAIR, "makes the hash anew"),
+    Kind("metadata_damaged", "notes whose metadata is no JSON object", RESTORE),
+    Kind("metadata_index", "notes whose metadata and its index differ", REPAIR, "builds the index of metadata anew"),
+    Kind("passage_place", "notes whose passages do not lie in their text one after the other", REPAIR, _EMBED),
+    Kind(
+        "wrong_vector",
+        "vectors of another dimension than their encoder's, or whose length is not 1",
+        REPAIR,
+        "has the model make them anew",
+    ),
+    Kind("journal_broken", "the journal is not whole", TRUST),
+    Kind("fulltext_outdated", "the full text was built by another release", REPAIR, _FULLTEXT),
+    Kind("missing_fulltext", "passages that the full text lacks", REPAIR, _FULLTEXT),
+    Kind(
+        "stray_fulltext", "passages that the full text should not have, or has in another namespace", REPAIR, _FULLTEXT
+    ),
+    Kind("fulltext_unlike_text", "passages whose index terms are not those of their text", REPAIR, _FULLTEXT),
+    Kind("namespace_statistics", "the sizes of the namespaces are not those of the full text", REPAIR, _FULLTEXT),
+    Kind("term_statistics", "terms that are counted wrong", REPAIR, _FULLTEXT),
+    Kind("fulltext_damaged", "the full-text index is not that of its passages", REPAIR, _FULLTEXT),
+    Kind("index_damaged", "files of the vector index that are missing, cut short or changed", REPAIR, _INDEX),
+    Kind("index_stale", "files of the vector index that are of another past of the store", REPAIR, _INDEX),
+    Kind("index_differs", "files of the vector index that hold something else than the store", REPAIR, _INDEX),
+)
+
+KINDS: dict[str, Kind] = {kind.code: kind for kind in (*_FIRST, *(rule.kind for rule in RULES), *_LAST)}
+"""Every kind of damage that a store can have, in the order in which `agora doctor` looks for it."""
+
+
+SURROUNDINGS: dict[str, Kind] = {
+    kind.code: kind
+    for kind in (
+        Kind(
+            "read_only",
+            "folder or file that this user cannot write",
+            "Queries work, saves do not. Free some space, or make folder and file writable for this user.",
+        ),
+        Kind(
+            "disk_full",
+            "less than 16 MiB free on the disk of the data folder",
+            "Saves fail when nothing is left. Free some space, or move the data folder: set AGORA_HOME.",
+        ),
+        Kind(
+            "network_file_system",
+            "data folder that other machines, or the host of this one, may use too",
+            "Put the data folder on a local disk: set AGORA_HOME. Else see to it that only this machine uses it.",
+        ),
+        Kind(
+            "cache_damaged",
+            "damaged `cache.db`",
+            "Run `agora doctor --repair`, or delete the file: nothing but speed is lost.",
+            "deletes the file: it fills again",
+        ),
+    )
+}
+"""What can be wrong around the store."""
+
+
+def problem(code: str, message: str | None = None) -> Problem:
+    """A problem of a known kind, in its own words or in these."""
+    kind = KINDS[code]
+    return Problem(code, kind.what if message is None else message, kind.hint)
+
+
+def cases(code: str, found: Sequence[object]) -> Problem:
+    """A problem of a known kind with the number of cases and a few of them."""
+    shown = ", ".join(map(str, found[:_EXAMPLES]))
+    more = ", …" if len(found) > _EXAMPLES else ""
+    return problem(code, f"{len(found)} {KINDS[code].what}: {shown}{more}")
+
+
+def kinds_table() -> str:
+    """Every kind of damage as a Markdown table; `docs/durability.md` holds it word for word."""
+    lines = ["| code | what is wrong | what `--repair` does |", "|---|---|---|"]
+    kinds = (*KINDS.values(), *SURROUNDINGS.values())
+    lines += [
+        f"| `{kind.code}` | {kind.what} | {kind.repair or 'nothing: the hint says what to do'} |" for kind in kinds
+    ]
+    return "\n".join(lines) + "\n"

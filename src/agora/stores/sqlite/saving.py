@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.heads import Head
 from agora.stores.sqlite.instants import maybe_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
-from agora.stores.sqlite.rows import canonical, digest
+from agora.stores.sqlite.rows import canonical, digest, metadata_of
 from agora.text.identity import content_hash, normal_hash
 
 
@@ -211,7 +210,7 @@ def insert_passages(connection: sqlite3.Connection, row: int, embedded: Embedded
     """Store the passages of an item and one vector for each."""
     # Looked up here and not remembered: the file may have been replaced since this process opened it.
     encoder_id, layout = connection.execute(
-        "SELECT id, layout FROM encoders WHERE digest = ?", (embedded.fingerprint.digest(),)
+        "SELECT id, layout FROM encoders WHERE digest = ? AND state = 'active'", (embedded.fingerprint.digest(),)
     ).fetchone()
     for n, (span, vector) in enumerate(zip(embedded.spans, embedded.vectors, strict=True)):
         passage = connection.execute(
@@ -226,13 +225,14 @@ def insert_passages(connection: sqlite3.Connection, row: int, embedded: Embedded
 
 def mutable(connection: sqlite3.Connection, row: int) -> dict[str, Any]:
     """The fields of an item that a later change may touch, for the journal's images."""
-    confidence, expires_at, metadata = connection.execute(
-        "SELECT i.confidence, i.expires_at, t.metadata FROM items i JOIN texts t ON t.item_id = i.id WHERE i.id = ?",
+    confidence, expires_at, metadata, public_id = connection.execute(
+        "SELECT i.confidence, i.expires_at, t.metadata, i.public_id FROM items i JOIN texts t ON t.item_id = i.id"
+        " WHERE i.id = ?",
         (row,),
     ).fetchone()
     tags = connection.execute("SELECT DISTINCT tag FROM item_tags WHERE item_id = ? ORDER BY tag", (row,))
     return {
-        "metadata": json.loads(metadata),
+        "metadata": metadata_of(public_id, metadata),
         "confidence": confidence,
         "expires_at": expires_at,
         "tags": [tag for (tag,) in tags],

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from agora.errors import EmbeddingMismatch, StoreCorrupt
 from agora.ports.vector_index import Changed, Passages, Rows
+from agora.stores.sqlite.fulltext import check_analysis
 from agora.stores.sqlite.instants import NEVER
 from agora.stores.sqlite.migrations import check_version
 from agora.stores.sqlite.rows import blocks, places
@@ -14,9 +16,21 @@ from agora.stores.sqlite.rows import blocks, places
 _BLOCK = 4096
 
 _LOAD = (
-    "SELECT i.id, p.n, i.namespace_id, i.expires_at, v.vector FROM items i"
-    " JOIN passages p ON p.item_id = i.id JOIN vectors v ON v.passage_id = p.id AND v.encoder_id = ?"
-    " WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL"
+    # In this order, by the index on places: any other has to sort every vector of the store first, in memory.
+    "SELECT i.id, p.n, i.namespace_id, i.expires_at, v.vector FROM encoders e CROSS JOIN items i"
+    " CROSS JOIN passages p ON p.item_id = i.id AND p.layout = e.layout"
+    " CROSS JOIN vectors v ON v.passage_id = p.id AND v.encoder_id = e.id"
+    " WHERE e.id = ? AND i.superseded_by IS NULL AND i.forgotten_at IS NULL"
+)
+
+_BEGUN = (
+    "SELECT m.value || ifnull('.' || r.value, ''), e.id, g.state, j.sequence, j.hash, a.value FROM meta m"
+    # A repair may have changed vectors: an index from before it is one of another store.
+    " LEFT JOIN meta r ON r.key = 'revectored' LEFT JOIN meta a ON a.key = 'analysis'"
+    " LEFT JOIN encoders e ON e.digest = ? AND e.state = 'active'"
+    " LEFT JOIN generations g ON g.encoder_id = e.id"
+    " LEFT JOIN journal j ON j.sequence = (SELECT max(sequence) FROM journal)"
+    " WHERE m.key = 'store'"
 )
 
 _CHANGED = (
@@ -24,6 +38,12 @@ _CHANGED = (
     "SELECT DISTINCT i.id, i.superseded_by IS NULL AND i.forgotten_at IS NULL, i.expires_at"
     " FROM journal j CROSS JOIN items i ON i.id = j.item_id WHERE j.sequence > ? ORDER BY i.id"
 )
+
+_Begun = tuple[str, int, str | None, int, bytes | None]
+"""Store, encoder, state file of the index's generation, sequence and hash of the journal's head."""
+
+_KNOWN: WeakKeyDictionary[sqlite3.Connection, tuple[tuple[int, int, str], _Begun]] = WeakKeyDictionary()
+"""What each connection last saw, and the numbers by which it knows that nothing was committed since."""
 
 
 class SqliteSource:
@@ -43,26 +63,46 @@ class SqliteSource:
         self._mismatch = mismatch
         self.store = ""
         self.head = 0
+        self.hash: bytes | None = None
+        self.state: str | None = None
         self.encoder_id = 0
 
     def begin(self) -> None:
-        """As `Source.begin`."""
-        self.connection.execute("BEGIN")
+        """As `Source.begin`. Beside it `hash` is that of the head, `state` names the generation of the index."""
+        connection = self.connection
+        connection.execute("BEGIN")
+        # The number changes with every commit of another connection, the other with every change by this one. While
+        # both stand still, so does the snapshot, and this is all that most queries have to ask.
+        seen = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes, self._digest
+        known = _KNOWN.get(connection)
+        if known is None or known[0] != seen:
+            known = seen, self._begun()
+            _KNOWN[connection] = known
+        self.store, self.encoder_id, self.state, self.head, self.hash = known[1]
+
+    def look(self) -> None:
+        """What `begin` tells, of a transaction that is under way on any connection. Raises: as `begin`."""
+        self.store, self.encoder_id, self.state, self.head, self.hash = self._begun()
+
+    def _begun(self) -> _Begun:
         check_version(self.connection)
-        store, encoder_id, head = self.connection.execute(
-            "SELECT (SELECT value FROM meta WHERE key = 'store'),"
-            " (SELECT id FROM encoders WHERE digest = ? AND state = 'active'),"
-            " (SELECT max(sequence) FROM journal)",
-            (self._digest,),
-        ).fetchone()
-        self.head = head or 0
+        found = self.connection.execute(_BEGUN, (self._digest,)).fetchone()
+        store, encoder_id, state, head, hash_, analysis = found or (None,) * 6
+        check_analysis(analysis)
         if encoder_id is None:
             # Another process may have moved the store to another profile since this one opened it.
             raise self._mismatch()
-        self.encoder_id, self.store = encoder_id, f"{store}/{encoder_id}"
+        return f"{store}/{encoder_id}", encoder_id, state, head or 0, hash_
+
+    def begin_again(self) -> None:
+        """End the transaction and begin another, of the newest snapshot. Raises: as `begin`."""
+        self.connection.execute("ROLLBACK")
+        self.begin()
 
     def hash_at(self, sequence: int) -> bytes | None:
         """As `Source.hash_at`."""
+        if sequence == self.head:
+            return self.hash
         found = self.connection.execute("SELECT hash FROM journal WHERE sequence = ?", (sequence,)).fetchone()
         return None if found is None else bytes(found[0])
 
@@ -84,11 +124,20 @@ class SqliteSource:
             ).fetchall()
         return self._arrays(found)
 
-    def everything(self) -> Iterator[Passages]:
+    def everything(self, after: int = 0) -> Iterator[Passages]:
         """As `Source.everything`."""
-        cursor = self.connection.execute(_LOAD + " ORDER BY i.id, p.n", (self.encoder_id,))
+        cursor = self.connection.execute(_LOAD + " AND i.id > ? ORDER BY i.id, p.n", (self.encoder_id, after))
         while found := cursor.fetchmany(_BLOCK):
             yield self._arrays(found)
+
+    def selected(self, namespaces: tuple[int, ...], now: int, most: int) -> Rows | None:
+        """As `Source.selected`: looks at no more rows than it must."""
+        found = self.connection.execute(
+            f"SELECT id FROM items WHERE namespace_id IN ({places(namespaces)})"
+            " AND superseded_by IS NULL AND forgotten_at IS NULL AND ifnull(expires_at, ?) > ? LIMIT ?",
+            (*namespaces, NEVER, now, most + 1),
+        ).fetchall()
+        return None if len(found) > most else np.sort(np.array([row for (row,) in found], dtype=np.int64))
 
     def count(self) -> int:
         """As `Source.count`."""

@@ -28,3 +28,42 @@ CREATE INDEX reads_newest ON reads (session, agent, id);
 
 -- Passages of a layout are told apart while a store moves to another encoder.
 CREATE INDEX passages_layout ON passages (layout, item_id);
+
+-- Which version of the text analysis built the full text. Every store before this schema was built by the first.
+INSERT OR IGNORE INTO meta VALUES ('analysis', '1');
+
+-- Moving a store to another encoder: a row for each time, and a digest may come back once its last row is retired.
+DROP INDEX encoders_digest;
+CREATE UNIQUE INDEX encoders_digest ON encoders (digest) WHERE state <> 'retired';
+
+-- The full text and the statistics of the layout that a store moves to, while it moves; empty otherwise. The move
+-- exchanges the names of each pair, so both of a pair are written alike, to the quotes that renaming puts around names.
+CREATE VIRTUAL TABLE fulltext_new USING fts5 (
+    scope, title, body, words UNINDEXED,
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co S* P*'"
+);
+ALTER TABLE fulltext_new RENAME TO fulltext_spare;
+ALTER TABLE fulltext RENAME TO fulltext_new;
+ALTER TABLE fulltext_new RENAME TO fulltext;
+
+CREATE TABLE term_stats_new (
+    namespace_id INTEGER NOT NULL,
+    type         TEXT NOT NULL,
+    term         TEXT NOT NULL,
+    passages     INTEGER NOT NULL,
+    PRIMARY KEY (namespace_id, type, term)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE term_stats_new RENAME TO term_stats_spare;
+ALTER TABLE term_stats RENAME TO term_stats_new;
+ALTER TABLE term_stats_new RENAME TO term_stats;
+
+CREATE TABLE namespace_stats_new (
+    namespace_id INTEGER NOT NULL,
+    type         TEXT NOT NULL,
+    passages     INTEGER NOT NULL,
+    words        INTEGER NOT NULL,
+    PRIMARY KEY (namespace_id, type)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE namespace_stats_new RENAME TO namespace_stats_spare;
+ALTER TABLE namespace_stats RENAME TO namespace_stats_new;
+ALTER TABLE namespace_stats_new RENAME TO namespace_stats;

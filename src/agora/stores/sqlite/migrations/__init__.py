@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
+from functools import cache
 from importlib import resources
+from typing import NamedTuple, Self
 
 from agora.errors import StoreCorrupt, StoreVersion
 
@@ -42,7 +45,7 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
     Raises: StoreVersion for a store of a later release.
     """
-    version = _version(connection)
+    version = version_of(connection)
     if version > LATEST:
         raise StoreVersion(
             f"the store has schema {version}, this release knows up to {LATEST}",
@@ -59,13 +62,50 @@ def migrate(connection: sqlite3.Connection) -> None:
     recognise(connection)
     if is_current(connection):
         return
-    version = _version(connection)
+    _apply(connection, version_of(connection), LATEST)
+
+
+def _apply(connection: sqlite3.Connection, version: int, target: int) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     for number, name in _FILES:
-        if number > version:
+        if version < number <= target:
             for statement in _statements(resources.files(__name__).joinpath(name).read_text("utf-8")):
                 connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {LATEST}")
+    connection.execute(f"PRAGMA user_version = {target}")
+
+
+class Object(NamedTuple):
+    """A table or an index as the schema defines it, without its comments and its blanks."""
+
+    kind: str
+    table: str
+    sql: str
+
+    @classmethod
+    def of(cls, kind: str, table: str, sql: str | None) -> Self:
+        """As `sqlite_master` has it. Tables inside the full text are SQLite's: how it writes them is its own affair."""
+        bare = "" if sql is None or table.startswith("fulltext_") else re.sub(r"--[^\n]*|\s+", "", sql)
+        return cls(kind, table, bare)
+
+
+@cache
+def expected(version: int) -> dict[str, Object]:
+    """What a store of this version has, by name: tables first, then the indexes on them."""
+    return {name: Object.of(kind, table, sql) for name, kind, table, sql in _definitions(version)}
+
+
+@cache
+def definition(name: str) -> str:
+    """The statement that makes a table or an index of this release's schema."""
+    return next(sql for found, _, _, sql in _definitions(LATEST) if found == name)
+
+
+@cache
+def _definitions(version: int) -> tuple[tuple[str, str, str, str], ...]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+        _apply(empty, 0, version)
+        rows = empty.execute("SELECT name, type, tbl_name, sql FROM sqlite_master ORDER BY type DESC, rowid").fetchall()
+    return tuple(row for row in rows if not row[0].startswith("sqlite_"))
 
 
 def check_version(connection: sqlite3.Connection) -> None:
@@ -73,15 +113,18 @@ def check_version(connection: sqlite3.Connection) -> None:
 
     Raises: StoreVersion.
     """
-    version = _version(connection)
+    version = version_of(connection)
     if version != LATEST:
+        newer = "A newer release of Agora has opened this store: restart this process."
+        older = "An older release of Agora wrote this store: it is migrated when it is opened."
         raise StoreVersion(
             f"the store now has schema {version}, this process knows {LATEST}",
-            hint="A newer release of Agora has opened this store: restart this process.",
+            hint=newer if version > LATEST else older,
         )
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema's version; 0 for an empty file."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 

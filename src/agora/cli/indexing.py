@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from agora.cli import output
+from agora.cli.progress import shown
+from agora.cli.session import Config, Home, Json, errors_as_status, quiet, settings
+
+
+def reindex(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
+    """Build the vector index anew from the notes.
+
+    After a change of `index.url`, or of a damaged one.
+
+    No model is needed and no note changes. Saves and lexical queries of other processes go on meanwhile.
+    """
+    with errors_as_status(json_wanted=json_wanted):
+        from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
+        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
+
+        loaded = settings(home, config)
+        configure_logging(quiet(loaded))
+        with opened(loaded) as agora, shown() as told:
+            built = agora.store.reindex(lambda done, total: told("passages", done, total))
+    result = {"index": loaded.settings.index.url, "passages": built["passages"], "seconds": built["seconds"]}
+    if json_wanted:
+        output.as_json(result)
+    else:
+        count = f"{result['passages']:,} passage{'' if result['passages'] == 1 else 's'}"
+        output.line(f"{count} in the index {result['index']}, {result['seconds']:.1f} seconds")

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from agora.errors import InvalidInput, NotFound
+from agora.memory.browsing import Browsing
+from agora.model.browse import Listing, Page
+from agora.model.caller import SHARED, Caller
+from agora.model.crossref import Topic
+from agora.model.deadline import Deadline
+from agora.model.note import Note
+from agora.ports.clock import Clock
+from agora.protocol import times
+from agora.protocol.context import Calling
+from agora.protocol.resources.table import BY_NAME, FIXED, Asked, Kind, before_of, cursor_of, parse, uri_of
+from agora.protocol.times import written
+from agora.protocol.tools.crossref import changes as shaped_changes
+from agora.protocol.tools.handlers import Tools
+from agora.protocol.tools.shapes import filled, opening
+
+PAGE = 50
+_CHANGES = 100
+COMPLETIONS = 100
+"""The most values that the specification allows in one completion."""
+
+
+class ResourceNotFound(NotFound):
+    """There is no resource at that URI, or none that the caller may see."""
+
+    code = "resource_not_found"
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"Unknown resource: {uri}"[:500])
+        self.uri = uri
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One row of `resources/list`."""
+
+    uri: str
+    name: str
+    title: str
+    description: str
+
+
+class Resources:
+    """What can be read by URI. Blocking: run it in a worker thread."""
+
+    def __init__(self, tools: Tools, browsing: Browsing, clock: Clock) -> None:
+        self._tools = tools
+        self._browsing = browsing
+        self._clock = clock
+
+    def listed(self, caller: Caller, cursor: str | None, deadline: Deadline) -> tuple[list[Listed], str | None]:
+        """One page of resources: on the first the fixed ones and namespaces, then notes, newest first.
+
+        Raises: InvalidInput for a cursor that is none of ours.
+        """
+        visible = caller.scope.visible()
+        page = self._browsing.page(Listing(visible, before=before_of(cursor), limit=PAGE), caller, deadline)
+        rows = [] if cursor is not None else [*map(_fixed, FIXED), *map(_namespace, visible)]
+        rows += map(_note, page.notes)
+        return rows, None if page.next is None else cursor_of(page.next)
+
+    def read(self, uri: str, calling: Calling) -> str:
+        """The JSON text at `uri`.
+
+        Raises: ResourceNotFound; InvalidInput; what the memory raises.
+        """
+        asked = parse(uri)
+        if asked is None:
+            raise ResourceNotFound(uri)
+        found = self._found(asked, uri, calling)
+        return json.dumps(found, ensure_ascii=False, indent=1)
+
+    def complete(
+        self, template: str, argument: str, beginning: str, caller: Caller, deadline: Deadline
+    ) -> tuple[tuple[str, ...], int]:
+        """Values that the argument of a template may take and that begin so, and how many there are.
+
+        Raises: ResourceNotFound for a template that there is not.
+        """
+        kind = next((kind for kind in BY_NAME.values() if template in {kind.template, kind.uri}), None)
+        if kind is None:
+            raise ResourceNotFound(template)
+        names = dict(kind.completes).get(argument)
+        if names is None:
+            return (), 0
+        return self._browsing.names(names, beginning, caller, deadline, COMPLETIONS)
+
+    def _found(self, asked: Asked, uri: str, calling: Calling) -> Mapping[str, Any]:
+        def call(tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - a tool's arguments are JSON
+            return self._tools.answer(tool, arguments, calling)
+
+        match asked.kind.name:
+            case "status":
+                return call("agora_status")
+            case "cache/stats":
+                return {"cache": call("agora_status").get("cache")}
+            case "search":
+                if not asked.options.get("q", "").strip():
+                    raise InvalidInput("q", "it is missing", uri, hint="agora://search?q=what+you+look+for")
+                namespace = {name: asked.options[name] for name in ("namespace",) if name in asked.options}
+                return call("agora_query", query=asked.options["q"], **namespace)
+            case "notes":
+                return self._note(uri, asked.value, calling)
+            case "changes":
+                return self._changes(asked, calling.caller(), calling.deadline)
+        named = asked.value if asked.kind.name == "namespaces" else None
+        caller = calling.caller(named)
+        wanted = Listing(
+            caller.scope.visible() if named is None else (caller.scope.own,),
+            agent=asked.value if asked.kind.name == "agents" else None,
+            session=asked.value if asked.kind.name == "sessions" else None,
+            before=before_of(asked.options.get("cursor")),
+            limit=PAGE,
+        )
+        page = self._browsing.page(wanted, caller, calling.deadline)
+        if not page.total and named is None:
+            raise ResourceNotFound(uri)
+        return _page(asked, page)
+
+    def _note(self, uri: str, public_id: str, calling: Calling) -> Mapping[str, Any]:
+        notes: list[Mapping[str, Any]] = []
+        # What is no id is the id of nothing.
+        with suppress(InvalidInput):
+            notes = self._tools.answer("agora_get", {"ids": [public_id]}, calling)["notes"]
+        if not notes:
+            raise ResourceNotFound(uri)
+        return notes[0]
+
+    def _changes(self, asked: Asked, caller: Caller, deadline: Deadline) -> Mapping[str, Any]:
+        given = asked.options.get("since")
+        since = None if given is None else times.instant("since", given, self._clock.now())
+        topic = Topic(tuple(dict.fromkeys((caller.scope.own, SHARED))), since=since, unread=since is None)
+        return shaped_changes(self._browsing.changes(topic, caller, deadline, _CHANGES))
+
+
+def _page(asked: Asked, page: Page) -> dict[str, Any]:
+    following = None if page.next is None else uri_of(asked.kind.name, asked.value, cursor=cursor_of(page.next))
+    rows = [
+        filled(
+            {
+                "uri": uri_of("notes", note.id),
+                "id": note.id,
+                "title": note.title or opening(note.content),
+                "agent": note.savers[0].agent,
+                "namespace": note.namespace,
+                "kind": note.kind,
+                "key": note.key,
+                "tags": list(note.tags) or None,
+                "created_at": written(note.created_at),
+            }
+        )
+        for note in page.notes
+    ]
+    name = {"agents": "agent", "sessions": "session", "namespaces": "namespace"}[asked.kind.name]
+    return filled({name: asked.value, "total": page.total, "notes": rows, "next": following, "sequence": page.sequence})
+
+
+def _fixed(kind: Kind) -> Listed:
+    return Listed(kind.uri, kind.name, kind.title, kind.description)
+
+
+def _namespace(name: str) -> Listed:
+    return Listed(uri_of("namespaces", name), name, f"Notes of {name}", "What this namespace holds, newest first.")
+
+
+def _note(note: Note) -> Listed:
+    title = note.title or opening(note.content)
+    return Listed(uri_of("notes", note.id), note.id, title, f"Saved by {note.savers[0].agent} in {note.namespace}.")

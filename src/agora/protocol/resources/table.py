@@ -1,0 +1,165 @@
+"""Every resource: its URI, what it is, and how its argument is completed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from agora.errors import InvalidInput
+from agora.model.browse import Named
+
+SCHEME = "agora"
+MIME = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A family of resources. `template` is an RFC 6570 URI template; a fixed one has no braces.
+
+    `completes` says which names each argument of the template may take. `options` are the arguments of its query.
+    """
+
+    name: str
+    template: str
+    title: str
+    description: str
+    options: tuple[str, ...] = ()
+    completes: tuple[tuple[str, Named], ...] = ()
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it is a resource by itself, and listed: everything of its template may be left out."""
+        return "{" not in self.template.partition("{?")[0]
+
+    @property
+    def uri(self) -> str:
+        """The template without its query: the URI of a fixed resource."""
+        return self.template.partition("{?")[0]
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        "status", "agora://status", "Status", "Whether Agora is well, and what it holds here: what agora_status tells."
+    ),
+    Kind(
+        "notes",
+        "agora://notes/{id}",
+        "A note",
+        "One note with its text, provenance and, for a note with a key, its history.",
+        completes=(("id", "notes"),),
+    ),
+    Kind(
+        "agents",
+        "agora://agents/{name}{?cursor}",
+        "Notes of an agent",
+        "What an agent saved, newest first, 50 a page; `next` is the URI of the following page.",
+        options=("cursor",),
+        completes=(("name", "agents"),),
+    ),
+    Kind(
+        "sessions",
+        "agora://sessions/{id}{?cursor}",
+        "Notes of a session",
+        "What was saved in a session, newest first, 50 a page; `next` is the URI of the following page.",
+        options=("cursor",),
+        completes=(("id", "sessions"),),
+    ),
+    Kind(
+        "namespaces",
+        "agora://namespaces/{name}{?cursor}",
+        "Notes of a namespace",
+        "What a namespace holds, newest first, 50 a page; `next` is the URI of the following page.",
+        options=("cursor",),
+        completes=(("name", "namespaces"),),
+    ),
+    Kind(
+        "search",
+        "agora://search{?q,namespace}",
+        "Search",
+        "The notes that answer `q`, best first: what agora_query tells.",
+        options=("q", "namespace"),
+        completes=(("namespace", "namespaces"),),
+    ),
+    Kind(
+        "changes",
+        "agora://changes{?since}",
+        "Changes by others",
+        "What others changed in this project and in `shared`, newest first, at most 100: since the time `since` (ISO"
+        " 8601, or 30m, 12h, 7d), else since this agent last read.",
+        options=("since",),
+    ),
+    Kind("cache/stats", "agora://cache/stats", "Cache", "How often answers came from memory and from disk."),
+)
+
+BY_NAME = {kind.name: kind for kind in KINDS}
+FIXED = tuple(kind for kind in KINDS if kind.fixed and kind.name != "search")
+"""Listed by themselves. A search without a question is nothing to list."""
+TEMPLATES = tuple(kind for kind in KINDS if "{" in kind.template)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A URI taken apart: its family, the value in its path and the arguments of its query."""
+
+    kind: Kind
+    value: str
+    options: dict[str, str]
+
+
+def parse(uri: str) -> Asked | None:
+    """What a URI asks for; None if there can be no such resource.
+
+    Raises: InvalidInput for an argument that the resource does not have.
+    """
+    try:
+        parts = urlsplit(uri)
+        given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), max_num_fields=16)
+    except ValueError:
+        return None
+    if parts.scheme != SCHEME or parts.fragment:
+        return None
+    path = unquote(parts.path.removeprefix("/"), errors="replace")
+    kind = BY_NAME.get(f"{parts.netloc}/{path}" if f"{parts.netloc}/{path}" in BY_NAME else parts.netloc)
+    if kind is None:
+        return None
+    value = "" if kind.fixed else path
+    if (not value) is not kind.fixed or (kind.fixed and path and kind.name != f"{parts.netloc}/{path}"):
+        return None
+    options = dict(given)
+    if unknown := sorted(set(options) - set(kind.options)):
+        allowed = ", ".join(kind.options) or "none"
+        raise InvalidInput("uri", f"unknown argument {unknown[0]!r}; allowed: {allowed}", uri)
+    return Asked(kind, value, options)
+
+
+def uri_of(kind: str, value: str, **options: str) -> str:
+    """The URI of a resource; what a URI cannot hold is escaped."""
+    query = "&".join(f"{name}={quote(given, safe='')}" for name, given in options.items())
+    return f"{SCHEME}://{kind}/{quote(value, safe='/:@')}" + (f"?{query}" if query else "")
+
+
+def cursor_of(before: int) -> str:
+    """An opaque cursor for the page that begins after a row."""
+    return base64.urlsafe_b64encode(json.dumps({"before": before}).encode()).decode().rstrip("=")
+
+
+def before_of(cursor: str | None) -> int | None:
+    """The row that a cursor stands for.
+
+    Raises: InvalidInput if it is none of ours.
+    """
+    if cursor is None:
+        return None
+    try:
+        found = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        before = found["before"]
+    except (ValueError, KeyError, TypeError, RecursionError, binascii.Error):
+        before = None
+    if not isinstance(before, int) or isinstance(before, bool) or not 0 < before < 2**63:
+        raise InvalidInput(
+            "cursor", "it is none that this server gave", cursor, hint="Leave it out for the first page."
+        )
+    return before

@@ -1,0 +1,120 @@
+"""Requests that take time: in worker threads, each with its deadline, its share of the threads and its errors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from agora.errors import AgoraError, DeadlineExceeded
+from agora.model.deadline import Deadline
+from agora.ports.log import Log
+from agora.protocol.context import Calling
+from agora.protocol.errors import protocol_error
+from agora.protocol.peer import FindPeer, Peer
+
+T = TypeVar("T")
+Done = Callable[[str, float, str], None]
+"""Told of a request: its name, which is one of ours, how many seconds it took, and `ok` or the code of an error."""
+
+_THREADS = 48
+"""Calls of all clients that run at the same time; more than one client may have, so that none can take them all."""
+
+_GRACE = 2.0
+"""Seconds after its deadline that a call has to stop by itself; then it is answered for."""
+
+_BEAT = 1.0
+"""Seconds between two notes of progress to a client that asked for them."""
+
+
+class Runner:
+    """Runs blocking work for requests, for as many clients as `find` tells apart."""
+
+    def __init__(self, find: FindPeer, seconds: float, log: Log, done: Done = lambda *_: None) -> None:
+        """`seconds` is the deadline of one request; `done` is told of each that ended."""
+        self._done = done
+        self.find = find
+        self._seconds = seconds
+        self._log = log
+        self._threads = anyio.CapacityLimiter(_THREADS)
+
+    async def call(self, ctx: ServerRequestContext[Any, Any], name: str, work: Callable[[Calling], T]) -> T:
+        """What `work` returns, run in a worker thread; a request that the client cancels stops at its next step.
+
+        Raises: AgoraError as `work` does; MCPError -32603 for anything else, without a word of what it was.
+        """
+        deadline, began, outcome = Deadline(self._seconds), time.monotonic(), "internal"
+        peer = self.find(ctx)
+        try:
+            await peer.roots.follow(ctx, peer.connection.root)
+            found = await self._run(ctx, work, peer, deadline)
+        except AgoraError as error:
+            outcome = error.code
+            self._log.info("call refused", tool=name, code=error.code)
+            await peer.log.tell(ctx, "warning", "call refused", request=name, code=error.code, message=error.message)
+            raise
+        except anyio.get_cancelled_exc_class():
+            outcome = "cancelled"
+            deadline.cancel()
+            raise
+        except Exception as error:
+            # The client gets -32603 without a word of this; the log has it all.
+            self._log.warning("call failed", tool=name, exc_info=True)
+            await peer.log.tell(ctx, "error", "call failed", request=name)
+            raise MCPError(code=types.INTERNAL_ERROR, message="Internal error") from error
+        else:
+            outcome = "ok"
+            seconds = round(time.monotonic() - began, 3)
+            await peer.log.tell(ctx, "debug", "call answered", request=name, seconds=seconds)
+            return found
+        finally:
+            self._done(name, time.monotonic() - began, outcome)
+
+    async def read(self, ctx: ServerRequestContext[Any, Any], name: str, work: Callable[[Calling], T]) -> T:
+        """As `call`, for requests that have no result to put an error into.
+
+        Raises: MCPError, with what went wrong in its data.
+        """
+        try:
+            return await self.call(ctx, name, work)
+        except AgoraError as error:
+            raise protocol_error(error, ctx.protocol_version) from error
+
+    async def _run(
+        self, ctx: ServerRequestContext[Any, Any], work: Callable[[Calling], T], peer: Peer, deadline: Deadline
+    ) -> T:
+        info = ctx.session.client_params.client_info if ctx.session.client_params else None
+        calling = Calling(peer.connection, info.name if info else "", info.version if info else "", deadline)
+        beats = asyncio.create_task(_beats(ctx, deadline))
+        try:
+            with anyio.move_on_after(deadline.seconds + _GRACE):
+                async with peer.slots:
+                    return await anyio.to_thread.run_sync(
+                        lambda: work(calling), abandon_on_cancel=True, limiter=self._threads
+                    )
+        finally:
+            beats.cancel()
+        # The thread is in something that looks at no deadline, a disk that hangs for one.
+        deadline.cancel()
+        raise DeadlineExceeded(
+            f"the call took longer than its deadline of {deadline.seconds:g} s and did not stop",
+            hint="A change may still happen. Look before you try again; saving the same text twice keeps one note.",
+        )
+
+
+async def _beats(ctx: ServerRequestContext[Any, Any], deadline: Deadline) -> None:
+    """Tell how the work gets on, once a second: rising seconds of its deadline, and in words what it is at."""
+    while True:
+        await anyio.sleep(_BEAT)
+        spent = round(deadline.seconds - deadline.remaining(), 1)
+        try:
+            await ctx.session.report_progress(spent, deadline.seconds, deadline.doing or "working")
+        except Exception:  # noqa: BLE001 - the client is gone, which ends its call by itself
+            return

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agora.memory.watching import Watch
+from agora.protocol.prompts.prompts import Prompts
+from agora.protocol.resources.resources import Resources
+from agora.protocol.tools.handlers import Tools
+from agora.protocol.tools.table import TABLE, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a server offers: tools, and beside them what can be read by URI, asked for as a prompt, and watched."""
+
+    tools: Tools
+    offered: tuple[Tool, ...] = TABLE
+    resources: Resources | None = None
+    prompts: Prompts | None = None
+    watch: Watch | None = None

@@ -1,0 +1,193 @@
+"""Who wants to know of which change, in both protocol eras."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ServerEvent
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from agora.errors import AgoraError
+from agora.memory.watching import Watch
+from agora.model.browse import Event
+from agora.model.caller import SHARED
+from agora.ports.log import Log
+from agora.protocol.context import Connection
+from agora.protocol.errors import protocol_error
+from agora.protocol.resources.resources import ResourceNotFound
+from agora.protocol.resources.table import Asked, parse
+
+_STREAMS = 64
+"""Streams of changes that one client may have open, and resources that it may subscribe to, times a hundred."""
+
+_LISTED = {"save", "supersede", "forget", "restore", "expire", "purge", "replaced"}
+"""Changes after which the list of resources is another one."""
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Subscriptions:
+    """The subscriptions of one client. Used by the event loop alone; the watch calls in from its own thread.
+
+    Nothing is watched before the client asks for something that may change.
+    """
+
+    def __init__(self, connection: Connection, watch: Watch, prompts_changed: Callable[[], bool], log: Log) -> None:
+        """`prompts_changed` says whether there are other prompts than before; it is asked beside each change."""
+        self._connection = connection
+        self._watch = watch
+        self._prompts_changed = prompts_changed
+        self._log = log
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus, max_subscriptions=_STREAMS)
+        self._uris: Counter[str] = Counter()
+        self._session: ServerSession | None = None
+        self._subscribed: set[str] = set()
+        self._stop: Callable[[], None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Serve one `subscriptions/listen` stream until the client ends it."""
+        uris = list(params.notifications.resource_subscriptions or ())
+        for uri in uris:
+            self._known(uri, ctx)
+        self._watched(ctx)
+        self._uris.update(uris)
+        try:
+            return await self._listen(ctx, params)
+        finally:
+            self._uris.subtract(uris)
+            self._uris += Counter()
+
+    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """Answer `resources/subscribe` of the handshake era."""
+        uri = str(params.uri)
+        self._known(uri, ctx)
+        if len(self._subscribed) >= 100 * _STREAMS:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"More than {100 * _STREAMS} subscriptions")
+        self.seen(ctx)
+        self._subscribed.add(uri)
+        return types.EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        """Answer `resources/unsubscribe`; one that was never made is no mistake."""
+        del ctx
+        self._subscribed.discard(str(params.uri))
+        return types.EmptyResult()
+
+    def seen(self, ctx: Context) -> None:
+        """A client of the handshake era has asked for something of which it wants to hear changes."""
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            self._session = ctx.session
+            self._watched(ctx)
+
+    def close(self) -> None:
+        """Tell of nothing any more."""
+        self._listen.close()
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
+        self._session = None
+
+    def _watched(self, ctx: Context) -> None:
+        if self._stop is not None:
+            return
+        loop = asyncio.get_running_loop()
+
+        def told(events: tuple[Event, ...]) -> None:
+            # The loop may be closed already, at the very end.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._take, events)
+
+        try:
+            self._stop = self._watch.subscribe(told)
+        except AgoraError as error:
+            raise protocol_error(error, ctx.protocol_version) from error
+
+    def _known(self, uri: str, ctx: Context) -> None:
+        """Return if there can be such a resource; a namespace that it names becomes visible, as by a call.
+
+        Raises: MCPError.
+        """
+        try:
+            asked = parse(uri)
+            if asked is None:
+                raise ResourceNotFound(uri)
+            if (name := _namespace(asked)) is not None:
+                self._connection.caller("", namespace=name)
+        except AgoraError as error:
+            raise protocol_error(error, ctx.protocol_version) from error
+
+    def _take(self, events: tuple[Event, ...]) -> None:
+        visible = set(self._connection.caller("").scope.visible())
+        seen = [event for event in events if event.namespace is None or event.namespace in visible]
+        news: list[ServerEvent] = [ResourceUpdated(uri) for uri in self._touched(seen)]
+        if any(event.operation in _LISTED for event in seen):
+            news.insert(0, ResourcesListChanged())
+        if self._prompts_changed():
+            news.insert(0, PromptsListChanged())
+        if news:
+            task = asyncio.get_running_loop().create_task(self._tell(news))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    def _touched(self, events: Iterable[Event]) -> list[str]:
+        events = list(events)
+        own = self._connection.namespace
+        return sorted(
+            uri
+            for uri in {*self._uris, *self._subscribed}
+            if (asked := parse(uri)) is not None and any(_concerns(asked, event, own) for event in events)
+        )
+
+    async def _tell(self, news: list[ServerEvent]) -> None:
+        for event in news:
+            await self._bus.publish(event)
+        session = self._session
+        if session is None:
+            return
+        try:
+            for event in news:
+                if isinstance(event, ResourceUpdated):
+                    if event.uri in self._subscribed:
+                        await session.send_resource_updated(event.uri)
+                elif isinstance(event, ResourcesListChanged):
+                    await session.send_notification(types.ResourceListChangedNotification())
+                else:
+                    await session.send_notification(types.PromptListChangedNotification())
+        except Exception as error:  # noqa: BLE001 - the outermost loop of a task; the client may be gone
+            self._log.debug("a change could not be told", error=repr(error))
+
+
+def _namespace(asked: Asked) -> str | None:
+    return asked.value if asked.kind.name == "namespaces" else asked.options.get("namespace")
+
+
+def _concerns(asked: Asked, event: Event, own: str) -> bool:
+    """Whether a change may have made the resource another. Rather once too often: who is told reads it again."""
+    if event.namespace is None:
+        return True
+    value, asked_for = asked.value, _namespace(asked)
+    # Whose note it is that another agent hides or replaces, the journal's row does not say.
+    other = event.operation != "save"
+    concerned = {
+        "notes": event.id == value,
+        "agents": other or event.agent == value,
+        "sessions": other or event.session == value,
+        "namespaces": event.namespace == value,
+        "search": event.namespace in ({asked_for} if asked_for else {own, SHARED}),
+        "changes": event.namespace in {own, SHARED},
+        "status": True,
+    }
+    return concerned.get(asked.kind.name, False)
