@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import report_protocol
+
 Figures = dict[str, Any]
 
 
@@ -214,6 +216,8 @@ RENDERED: dict[str, tuple[str, Callable[[Figures], str], Callable[[Figures, Path
     "retrieval_smoke": ("Retrieval", _smoke_table, _smoke_plot),
     "index": ("Vector index", _index_table, _index_plot),
     "concurrency": ("Writers and readers at once", _concurrency_table, None),
+    "protocol": ("Cost of the protocol layer", lambda figures: _table(*report_protocol.cost(figures)), None),
+    "conformance": ("Conformance", lambda figures: _table(*report_protocol.conformance(figures)), None),
     "fit_score": ("The fit of the score", _fit_table, None),
 }
 

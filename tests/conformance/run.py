@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.machine import describe
+
 SUITE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -30,7 +32,7 @@ PATIENCE = 300
 def main(arguments: list[str]) -> int:
     """0 if everything that Agora offers conforms; the figures go to stdout, and to the file after `--out`."""
     install()
-    found: dict[str, Any] = {"suite": f"{SUITE}@{VERSION}", "revisions": {}}
+    found: dict[str, Any] = {"machine": describe(), "suite": f"{SUITE}@{VERSION}", "revisions": {}}
     status = 0
     with tempfile.TemporaryDirectory() as home, serving(Path(home)) as url:
         for revision in REVISIONS:
@@ -117,6 +119,7 @@ def run(url: str, revision: str) -> dict[str, Any]:
         "exit": done.returncode,
         "passed": int(total[1]),
         "failed": int(total[2]),
+        "failed_of_tasks": sum(int(count) for name, _, count in failed if name.startswith("tasks-")),
         "failed_beside_tasks": [
             f"{name}: {count} failed" for name, _, count in failed if not name.startswith("tasks-")
         ],

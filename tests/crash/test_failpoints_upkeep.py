@@ -169,7 +169,7 @@ MOVING: list[tuple[str, int, bool, Point]] = [
     ("reembed: about to switch", 25, False, Point(function=f"{MOVE}._exchange")),
     ("reembed: exchanged, not committed", 25, False, Point(function=f"{MOVE}._exchange", when="after")),
     ("reembed: switched", 25, True, Point(function=f"{MOVE}.switch", when="after")),
-    ("reembed: some old vectors deleted", 25, True, Point("DELETE FROM vectors", when="after")),
+    ("reembed: some old vectors deleted", 25, True, Point("DELETE FROM vectors WHERE id = ", nth=3)),
     (
         "reembed: old vectors deleted",
         40,

@@ -20,8 +20,8 @@ _SECONDS = 86_400.0
 _LISTED = 20
 
 _NOT_REACHED = (
-    "not reached: copies of your own (agora export, agora backup, snapshots of the disk), what agents hold in their"
-    " contexts, memory of running servers until they let it go"
+    "not reached: copies (agora export, agora backup, agora.db.before-*, snapshots of the disk), what agents hold in"
+    " their contexts, memory of running servers until they let it go"
 )
 
 Ids = Annotated[list[str] | None, typer.Argument(help="Ids of forgotten notes, as n_…. Default: all forgotten ones.")]
