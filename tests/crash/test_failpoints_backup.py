@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.crash.acts import Acts
 from tests.crash.failpoints import Point
 from tests.crash.station import Station, tables_agree, whole
 from tests.crash.story import SOON
@@ -108,13 +109,11 @@ def put_back(start: StartVictim, folder: Path, point: Point, copy: str | None, *
     if copy is not None and restored:
         tables_agree(folder / copy)
     # Done again, it is done.
-    other = start()
-    other.ask("open")
-    other.ask("restore_backup", "kept.db", "again.db")
-    other.ask("close")
-    station = Station(folder)
-    holds(station, then)
-    station.close()
+    acts = Acts(folder, "ann")
+    acts.open()
+    acts.restore_backup("kept.db", "again.db")
+    holds(acts.station, then)
+    acts.close()
     tables_agree(folder / "again.db")
 
 

@@ -25,13 +25,11 @@ CANONICAL = ("items", "texts", "savers", "item_tags", "journal_payload", "agents
 
 POINTS = {
     "repair: the copy is made": ("full text", Point(function=f"{REPAIR}.mending:mend")),
-    "repair: has the lock": ("full text", Point(function=f"{REPAIR}.mending:_Job.run")),
     "repair: the full text is gone": ("full text", Point("DROP TABLE .*fulltext", when="after")),
     "repair: some of the full text is there": ("full text", Point("INSERT INTO fulltext ", nth=5)),
     "repair: about to commit": ("full text", Point(function=f"{REPAIR}.mending:record", when="after")),
     "repair: committed, before the index": ("full text", Point(function="agora.app.repairing:_Repairing._index")),
     "repair: vectors are made, not kept": ("vectors", Point(function=f"{REPAIR}.mending:fill")),
-    "repair: some vectors are written": ("vectors", Point("INSERT INTO vectors", nth=3)),
     "repair: vectors are kept": ("vectors", Point(function=f"{REPAIR}.mending:fill", when="after")),
     "repair: orphans are gone": ("passages", Point(function=f"{REPAIR}.derived:orphans", when="after")),
 }

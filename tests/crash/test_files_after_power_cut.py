@@ -175,7 +175,7 @@ def test_numbers_once_given_go_up_after_deaths_and_none_is_left_out_of_the_journ
     highest: dict[str, int] = {}
     ids: set[str] = set()
     for number, point in enumerate(
-        [Point("INSERT INTO journal ", when="after"), Point("COMMIT"), Point("COMMIT", when="after")] * 2
+        [Point("INSERT INTO journal ", when="after"), Point("COMMIT", when="after"), Point("COMMIT")]
     ):
         victim = start(f"victim{number}")
         victim.ask("listen")
@@ -191,7 +191,7 @@ def test_numbers_once_given_go_up_after_deaths_and_none_is_left_out_of_the_journ
             assert highest.get(table, 0) <= last <= sequence
         highest = given
         station.close()
-    assert len(ids) == 12
+    assert len(ids) == 6
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the files of an open store cannot be copied there")

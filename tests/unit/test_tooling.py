@@ -146,7 +146,7 @@ def test_the_workflow_runs_what_the_local_gate_runs() -> None:
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     commands = re.findall(r"^python3 (run\.py .*)$", gate, re.MULTILINE)
-    assert commands == ["run.py test", "run.py check"]
+    assert commands == ["run.py test", "run.py conformance", "run.py check"]
     assert all(f"run: python {command}\n" in workflow for command in commands)
     for version in ("3.11", "3.12", "3.13"):
         assert f'"{version}"' in workflow

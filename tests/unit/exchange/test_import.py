@@ -69,7 +69,7 @@ def test_vectors_of_another_model_are_made_anew(make_desk: MakeDesk, tmp_path: P
 def test_a_store_of_another_model_takes_nothing_in(make_desk: MakeDesk, tmp_path: Path) -> None:
     make_desk(tmp_path / "a", encoder=FakeEncoder(name="other")).save("first")
     desk = make_desk(tmp_path / "a")
-    with pytest.raises(EmbeddingMismatch, match="another embedding model"):
+    with pytest.raises(EmbeddingMismatch, match="built with the embedding model 'other', not with 'fake'"):
         take(desk, write(tmp_path / "x.jsonl", [version(1, "text")]))
     assert desk.sql("SELECT count(*) FROM items") == [(1,)]
 

@@ -13,7 +13,7 @@ LINUX = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
 30 22 0:25 / /proc rw - proc proc rw
 41 22 0:40 / /home rw,relatime shared:9 - nfs4 server:/home rw,vers=4.2
-42 41 0:41 / /srv/ann/local\040disk rw - xfs /dev/sdb1 rw
+42 41 0:41 / /home/you/local\040disk rw - xfs /dev/sdb1 rw
 43 22 0:42 / /mnt/c rw - 9p drvfs rw
 44 22 0:43 / /srv/share rw - cifs //server/share rw
 45 44 0:44 / /srv/share rw - tmpfs tmpfs rw
@@ -37,11 +37,11 @@ server:/export on /Volumes/nfs (nfs, nodev, nosuid, mounted by ann)
     ("path", "kind", "reach"),
     [
         ("/var/lib", "ext4", "local"),
-        ("/srv/ann/.local/share/agora", "nfs4", "network"),
+        ("/home/you/.local/share/agora", "nfs4", "network"),
         ("/home", "nfs4", "network"),
         ("/homestead/x", "ext4", "local"),
-        ("/srv/ann/local disk/agora", "xfs", "local"),
-        ("/mnt/c/Users/ann", "9p", "guest"),
+        ("/home/you/local disk/agora", "xfs", "local"),
+        ("/mnt/c/Users/you", "9p", "guest"),
         ("/srv/share/agora", "tmpfs", "local"),
         ("/media/ssh", "fuse.sshfs", "network"),
         ("/media/usb/x", "fuseblk", "local"),
@@ -62,11 +62,11 @@ def test_a_system_that_is_wholly_on_a_shared_file_system_has_it_for_itself() -> 
 @pytest.mark.parametrize(
     ("path", "kind", "reach"),
     [
-        ("/Users/ann", "apfs", "local"),
+        ("/Users/you", "apfs", "local"),
         ("/Volumes/My Share/agora", "smbfs", "network"),
         ("/Volumes/nfs/agora", "nfs", "network"),
         ("/Volumes/USB", "msdos", "local"),
-        ("/System/Volumes/Data/srv/ann", "autofs", "local"),
+        ("/System/Volumes/Data/home/you", "autofs", "local"),
     ],
 )
 def test_on_macos_what_is_not_local_is_on_the_network(path: str, kind: str, reach: str) -> None:
