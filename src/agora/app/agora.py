@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from agora import __version__
 from agora.app.indexing import choose_index
-from agora.app.purging import make_purger
 from agora.cache.disk import Disk
 from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
@@ -23,7 +22,6 @@ from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.embedding.choose import choose_encoder, is_settled, settle
 from agora.errors import AgoraError
-from agora.maintenance.purge import Purger
 from agora.maintenance.scheduler import Scheduler, Task
 from agora.memory.browsing import Browsing
 from agora.memory.notes import Notes
@@ -49,6 +47,7 @@ from agora.stores.sqlite.store import SqliteStore
 if TYPE_CHECKING:
     from agora.exchange.exporting import Exporter
     from agora.exchange.importing import Importer
+    from agora.maintenance.purge import Purger
 
 STORE_FILE = "agora.db"
 """Name of the canonical file in the data folder."""
@@ -80,7 +79,6 @@ class _Opened:
     cache: TwoLevelCache | None
     notes: Notes
     tools: Tools
-    purger: Purger
 
 
 class Agora:
@@ -167,8 +165,7 @@ class Agora:
             cache=cache,
             questions=questions,
         )
-        purger = make_purger(store.purging(), cache, settings.home / CACHE_FILE, self.clock, self.log)
-        return _Opened(store, cache, notes, Tools(notes, self.clock, self._limits, self._about), purger)
+        return _Opened(store, cache, notes, Tools(notes, self.clock, self._limits, self._about))
 
     def services(self) -> Services:
         """What a server offers its clients."""
@@ -245,12 +242,16 @@ class Agora:
     def _finish_purge(self) -> dict[str, Any] | None:
         with self._lock:
             opened = self._opened
-        return None if opened is None else opened.purger.finish_left()
+        return None if opened is None else self.purger.finish_left()
 
     @property
     def purger(self) -> Purger:
         """Takes the bytes of forgotten notes out of store, index and cache."""
-        return self._open(Deadline(self._loaded.settings.embedding.deadline)).purger
+        from agora.app.purging import make_purger  # noqa: PLC0415 - a server that starts has no use for it
+
+        settings = self._loaded.settings
+        opened = self._open(Deadline(settings.embedding.deadline))
+        return make_purger(opened.store.purging(), opened.cache, settings.home / CACHE_FILE, self.clock, self.log)
 
     @property
     def transfer(self) -> Transfer:

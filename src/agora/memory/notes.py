@@ -3,11 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agora.errors import AgoraError, NoteNotFound
 from agora.memory.access import require
-from agora.memory.crossref import FLOOR, NEAR_FLOOR, Question, cross_reference, subject_of, subject_text
 from agora.memory.keys import key_of
 from agora.memory.passages import embed
 from agora.memory.ranking import VERSION, weights_for
@@ -26,6 +25,9 @@ from agora.ports.result_cache import ResultCache
 from agora.text.analysis import analyse_query
 from agora.text.guess import language_of
 from agora.text.identity import normal_hash
+
+if TYPE_CHECKING:
+    from agora.memory.crossref import Question
 
 _RELATED = 5
 _RELATED_COSINE = 0.55
@@ -152,6 +154,8 @@ class Notes:
 
         Raises: as `query`; NoteNotFound if the topic is a note that the caller may not see.
         """
+        from agora.memory import crossref  # noqa: PLC0415 - a server that starts has no use for it
+
         require(caller, topic.namespaces)
         now = self._clock.now()
         # What this process answered before counts as read, however short ago.
@@ -159,7 +163,7 @@ class Notes:
         question = self._question(topic, caller, now, deadline)
         deadline.check()
         with self._records.read(deadline) as reading:
-            found = cross_reference(reading, topic, question, caller, now)
+            found = crossref.cross_reference(reading, topic, question, caller, now)
         shown = [stated.note.id for position in found.positions for stated in position.notes]
         self._given(caller, shown, found.namespaces, found.sequence, now)
         return found
@@ -255,19 +259,23 @@ class Notes:
         return embed(self._encoder, draft.title, draft.content, self._for_model(deadline))
 
     def _question(self, topic: Topic, caller: Caller, now: datetime, deadline: Deadline) -> Question:
+        from agora.memory import crossref  # noqa: PLC0415 - as above
+
         text = topic.query
         if text is None:
             with self._records.read(deadline) as reading:
-                text = subject_text(subject_of(reading, topic, caller, now))
+                text = crossref.subject_text(crossref.subject_of(reading, topic, caller, now))
         if (mismatch := self._records.mismatch) is not None:
             raise mismatch
         mode: Mode = "semantic" if topic.query is None else "hybrid"
         weights = weights_for(mode, reads=self._reads(text))
         if topic.query is None:
             # A note beside notes is no question, to encoders that tell the two apart.
-            return Question(self._encoder.encode(text, self._for_model(deadline)), (), weights, NEAR_FLOOR)
+            return crossref.Question(
+                self._encoder.encode(text, self._for_model(deadline)), (), weights, crossref.NEAR_FLOOR
+            )
         vector = self._questions.encode_question(text, self._for_model(deadline))
-        return Question(vector, analyse_query(text), weights, FLOOR)
+        return crossref.Question(vector, analyse_query(text), weights, crossref.FLOOR)
 
     def _given(
         self, caller: Caller, ids: Iterable[str], namespaces: tuple[str, ...], sequence: int, now: datetime

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agora.memory.browsing import Browsing
-from agora.memory.crossref import FLOOR
 from agora.model.browse import Listing
 from agora.model.caller import SHARED
 from agora.model.crossref import Topic
@@ -38,6 +37,8 @@ class Filling:
 
         found: dict[str, str] = {}
         if "notes" in wanted and topic:
+            from agora.memory.crossref import FLOOR  # noqa: PLC0415 - a server that starts has no use for it
+
             asked = {"query": topic, "top_k": 20, "max_tokens": _TOKENS, "min_score": FLOOR}
             found["notes"] = "\n\n".join(map(_note, self._tools.answer("agora_query", asked, calling)["results"]))
         elif "notes" in wanted:

@@ -9,6 +9,9 @@ from agora.stores.sqlite.fulltext import LAYOUT
 from agora.stores.sqlite.rules import KINDS, SURROUNDINGS
 from agora.text.analysis import VERSION
 
+MARK = "purge"
+"""Row of `meta` that stands while purged rows are gone and their bytes may not be."""
+
 _COUNTS = (
     f"SELECT (SELECT count(*) FROM passages WHERE layout = {LAYOUT}), (SELECT count(*) FROM vectors WHERE encoder_id ="
     " (SELECT id FROM encoders WHERE state = 'active')), (SELECT count(*) FROM fulltext_docsize),"

@@ -9,11 +9,9 @@ from agora.model.caller import Caller
 from agora.stores.sqlite import fulltext, journal
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.condemning import is_condemned, older_versions
+from agora.stores.sqlite.conditions import MARK
 from agora.stores.sqlite.journal import Actor, Change
 from agora.stores.sqlite.reconcile import NOT_HERE
-
-MARK = "purge"
-"""Row of `meta` that stands while rows are gone and their bytes may not be."""
 
 _OF_ITEMS = ("passages", "item_metadata", "item_tags", "savers", "texts", "reads")
 """Tables whose rows belong to an item; vectors, which belong to passages, go before these."""

@@ -27,8 +27,9 @@ from agora.model.purge import Condemned, Sample, Unwanted
 from agora.ports import places
 from agora.ports.vector_index import Source, VectorIndex
 from agora.stores.sqlite.condemning import condemn
+from agora.stores.sqlite.conditions import MARK
 from agora.stores.sqlite.connection import LOCK_FILE, Database
-from agora.stores.sqlite.erasing import MARK, Deed, batches, loosen, sweep
+from agora.stores.sqlite.erasing import Deed, batches, loosen, sweep
 from agora.stores.sqlite.fulltext import CURRENT, SPARE
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import check_version

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agora.errors import AgoraError, DeadlineExceeded, EmbeddingMismatch, StoreUnavailable
 from agora.model.browse import Event
@@ -23,24 +23,26 @@ from agora.ports.log import Log
 from agora.ports.records import Embedded
 from agora.ports.vector_index import Progress, VectorIndex
 from agora.stores.sqlite import forgetting, fulltext, journal, listing
-from agora.stores.sqlite.conditions import conditions
+from agora.stores.sqlite.conditions import MARK, conditions
 from agora.stores.sqlite.connection import Database
-from agora.stores.sqlite.erasing import MARK
 from agora.stores.sqlite.index.compacting import Writing
 from agora.stores.sqlite.index.following import SegmentedIndex
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import LATEST, check_version, is_current, migrate
 from agora.stores.sqlite.profile import difference
-from agora.stores.sqlite.purging import SqlitePurging
 from agora.stores.sqlite.reading import SqliteReading
 from agora.stores.sqlite.reads import ReadLog
-from agora.stores.sqlite.reembedding import SqliteReembedding
 from agora.stores.sqlite.repairing.record import record
 from agora.stores.sqlite.saving import Save
 from agora.stores.sqlite.source import SqliteSource
-from agora.stores.sqlite.transfer import SqliteTransfer
 from agora.text.analysis import VERSION
 from agora.text.ids import new_id
+
+if TYPE_CHECKING:
+    # A server that starts has no use for these; each is imported where it is made.
+    from agora.stores.sqlite.purging import SqlitePurging
+    from agora.stores.sqlite.reembedding import SqliteReembedding
+    from agora.stores.sqlite.transfer import SqliteTransfer
 
 INDEX_FOLDER = "index"
 """Name of the folder of the vector index, beside the store's file."""
@@ -237,14 +239,20 @@ class SqliteStore:
 
     def transfer(self) -> SqliteTransfer:
         """The rows of this store as they are, out and in."""
+        from agora.stores.sqlite.transfer import SqliteTransfer  # noqa: PLC0415 - see the top
+
         return SqliteTransfer(self._database, self._fingerprint, self._other_profile)
 
     def purging(self) -> SqlitePurging:
         """Takes the bytes of forgotten rows out of this store."""
+        from agora.stores.sqlite.purging import SqlitePurging  # noqa: PLC0415 - see the top
+
         return SqlitePurging(self._database, self.index, self._maintaining)
 
     def reembedding(self) -> SqliteReembedding:
         """What moves this store to the encoder that it was opened with, whichever it was built with."""
+        from agora.stores.sqlite.reembedding import SqliteReembedding  # noqa: PLC0415 - see the top
+
         return SqliteReembedding(self._database, self._fingerprint)
 
     def close(self) -> None:
