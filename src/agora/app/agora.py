@@ -104,6 +104,7 @@ class Agora:
         self._opened: _Opened | None = None
         self._scheduler: Scheduler | None = None
         self._watch: Watch | None = None
+        self._purger: Purger | None = None
         self._limits = Limits(
             content_bytes=settings.limits.content_bytes,
             query_chars=settings.limits.query_chars,
@@ -251,7 +252,12 @@ class Agora:
 
         settings = self._loaded.settings
         opened = self._open(Deadline(settings.embedding.deadline))
-        return make_purger(opened.store.purging(), opened.cache, settings.home / CACHE_FILE, self.clock, self.log)
+        file = settings.home / CACHE_FILE
+        with self._lock:
+            # One for all: it remembers what it saw unfinished when it looked last.
+            if self._purger is None:
+                self._purger = make_purger(opened.store.purging(), opened.cache, file, self.clock, self.log)
+            return self._purger
 
     @property
     def transfer(self) -> Transfer:
