@@ -65,7 +65,9 @@ def main(arguments: list[str]) -> int:
     if command == "conformance":
         return replace_by("-m", "tests.conformance.run", *rest)
     if command == "test":
-        return replace_by("-m", "pytest", "--cov", "--cov-report=term", *rest)
+        # Most tests wait for processes of their own. A file's tests stay together: some share a server.
+        spread = ("-n", "logical", "--maxprocesses", "4", "--dist", "loadfile")
+        return replace_by("-m", "pytest", "--cov", "--cov-report=term", *spread, *rest)
     return replace_by("-m", "agora", *(["demo"] if command == "demo" else []), *rest)
 
 
