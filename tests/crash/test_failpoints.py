@@ -182,7 +182,7 @@ def test_a_death_alone_on_the_folder_loses_nothing(
     outlived(start, tmp_path, DOINGS[what], outcome, point, peer=False)
 
 
-@named([each for number, each in enumerate([*SAVES, *OTHERS]) if number % 3 == 1 and each[1] != "close"])
+@named([each for number, each in enumerate([*SAVES, *OTHERS]) if number % 4 == 1 and each[1] != "close"])
 def test_a_death_beside_a_process_that_goes_on_loses_nothing(
     start: StartVictim, tmp_path: Path, what: str, outcome: Outcome, point: Point
 ) -> None:

@@ -91,7 +91,8 @@ def test_a_log_cut_at_any_record_beside_files_of_any_generation_is_a_whole_store
     ends = frames(moments.log)
     transactions = [place for place, last in ends if last]
     # At the end of every transaction, in the middle of some, and once inside a record.
-    cuts = sorted({*transactions, *(ends[n][0] for n in range(3, len(ends), 19)), transactions[-1] - 100})
+    inside = (ends[n][0] for n in range(3, len(ends), 19 if files == "both" else 60))
+    cuts = sorted({*transactions, *inside, transactions[-1] - 100})
     seen = []
     for number, cut in enumerate(cuts):
         station = moments.left(tmp_path / str(number), cut, files)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,7 +85,7 @@ class Worker:
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM meta WHERE key = 'nothing'")
-            time.sleep(held)
+            threading.Event().wait(held)
 
         ends, done, longest = time.monotonic() + seconds, 0, 0.0
         while (began := time.monotonic()) < ends:
@@ -98,7 +99,7 @@ class Worker:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT INTO meta VALUES ('held', 'a write that is taken back')")
             say(json.dumps("held"))
-            time.sleep(seconds)
+            threading.Event().wait(seconds)
             connection.execute("DELETE FROM meta WHERE key = 'held'")
 
         self.store._database.write(work, Deadline(SECONDS))

@@ -148,7 +148,7 @@ def test_a_note_goes_through_purge_in_words(run_agora: RunAgora) -> None:
     lines = done.stdout.splitlines()
     assert lines[2].startswith("purged 1 note (2 versions); ")
     assert lines[3].startswith("clean: rows, texts, ")
-    assert lines[3].endswith("write-ahead log, vector index, cache, logs")
+    assert lines[3].endswith("write-ahead log, unused index, vector index, cache, logs")
     assert lines[4].startswith("not reached: ")
     assert f"purged: {old}, {new}" in run_agora("get", old, new).stdout
     assert f"purged: {new}" in run_agora("restore", new).stdout
@@ -273,6 +273,21 @@ def test_a_server_finishes_what_a_killed_purge_left(run_agora: RunAgora, home: P
         assert agora._finish_purge() == {"unclean": []}
         assert looked_for(home, {"text": WORDS["text"]}) == {}
         assert agora._finish_purge() is None
+
+
+def test_the_folder_of_an_index_that_is_not_in_use_goes_too(run_agora: RunAgora, home: Path) -> None:
+    note = said(run_agora("save", TEXT, "-n", SCOPE, "--json"))["id"]
+    run_agora("compact")
+    # As after a change from Chroma: what it was built from is in its files still.
+    left = home / "chroma" / "deeper"
+    left.mkdir(parents=True)
+    (left / "data.bin").write_bytes(TEXT.encode())
+    run_agora("forget", note, "-n", SCOPE, "--yes")
+    done = said(run_agora("purge", "--yes", "-n", SCOPE, "--json"))
+    assert done["notes"] == 1
+    assert not (home / "chroma").exists()
+    assert looked_for(home, {"text": WORDS["text"]}) == {}
+    assert run_agora("doctor").returncode == 0
 
 
 def soon() -> Deadline:

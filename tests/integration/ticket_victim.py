@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import sys
-import time
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def main() -> None:
         with suppress(sqlite3.OperationalError):
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("DELETE FROM items")
-            time.sleep(random.uniform(0, 0.005))  # noqa: S311 - not a secret
+            threading.Event().wait(random.uniform(0, 0.005))  # noqa: S311 - not a secret
             connection.execute("ROLLBACK")
         tickets.leave()
 

@@ -42,7 +42,7 @@ from agora.protocol.tools.late import LateTools
 from agora.protocol.tools.table import offered
 from agora.stores.sqlite.environment import require_own_disk
 from agora.stores.sqlite.profile import profile_of
-from agora.stores.sqlite.store import SqliteStore
+from agora.stores.sqlite.store import INDEX_FOLDER, SqliteStore
 
 if TYPE_CHECKING:
     from agora.exchange.exporting import Exporter
@@ -253,10 +253,11 @@ class Agora:
         settings = self._loaded.settings
         opened = self._open(Deadline(settings.embedding.deadline))
         file = settings.home / CACHE_FILE
+        unused = [settings.home / ("chroma" if settings.index.url == "sqlite" else INDEX_FOLDER)]
         with self._lock:
             # One for all: it remembers what it saw unfinished when it looked last.
             if self._purger is None:
-                self._purger = make_purger(opened.store.purging(), opened.cache, file, self.clock, self.log)
+                self._purger = make_purger(opened.store.purging(), opened.cache, file, self.clock, self.log, unused)
             return self._purger
 
     @property

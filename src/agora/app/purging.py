@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from agora.cache.disk import Disk
@@ -14,8 +16,30 @@ from agora.ports.result_cache import ResultCache
 from agora.stores.sqlite.purging import SqlitePurging
 
 
-def make_purger(store: SqlitePurging, cache: ResultCache | None, cache_file: Path, clock: Clock, log: Log) -> Purger:
-    """Purges `store`, and the files beside it; `cache` is this process's, if it has one."""
+def make_purger(
+    store: SqlitePurging,
+    cache: ResultCache | None,
+    cache_file: Path,
+    clock: Clock,
+    log: Log,
+    unused: Sequence[Path] = (),
+) -> Purger:
+    """Purges `store`, and the files beside it; `cache` is this process's, if it has one.
+
+    `unused`: folders of indexes that the settings do not name. They may hold vectors, and nobody looks after them.
+    """
+
+    def drop() -> None:
+        for folder in unused:
+            try:
+                shutil.rmtree(folder)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise StoreUnavailable(
+                    f"the unused index {folder} cannot be deleted: {error.strerror or error}",
+                    hint="End the processes that use it, and purge again.",
+                ) from error
 
     def empty() -> None:
         if cache is not None:
@@ -23,7 +47,8 @@ def make_purger(store: SqlitePurging, cache: ResultCache | None, cache_file: Pat
         # Whatever the settings say now: an earlier process may have kept answers.
         _empty(cache_file, log)
 
-    return Purger(store, cache_file.parent, [Outside(places.CACHE, empty)], clock, log)
+    outside = [Outside(places.UNUSED_INDEX, drop), Outside(places.CACHE, empty)]
+    return Purger(store, cache_file.parent, outside, clock, log)
 
 
 def _empty(path: Path, log: Log) -> None:

@@ -2,6 +2,9 @@
 
     entries(kind, key, value, made_at, expires_at)     instants in microseconds, key = SHA-256
 
+A value begins with the SHA-256 of its kind, its key and the rest of it: the file is not synced, and after a power cut
+a page of it may be one of another time. What does not agree is missed.
+
 Nothing in it is canonical. A file that cannot be used is put aside once and made anew; if that fails too, the level is
 off and says why. Reads happen on the caller's path, writes in one background thread: a query never waits for the disk.
 """
@@ -9,6 +12,7 @@ off and says why. Reads happen on the caller's path, writes in one background th
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import queue
 import sqlite3
@@ -19,7 +23,7 @@ from pathlib import Path
 from agora.errors import StoreUnavailable
 from agora.ports.log import Log
 
-_SCHEMA = 1
+_SCHEMA = 2
 _WAITING = 1000
 """Writes that may wait; what comes beyond is dropped, which costs a hit later and nothing else."""
 
@@ -66,16 +70,19 @@ class Disk:
         except (sqlite3.Error, OSError) as error:
             self._fail(error)
             return None
-        return None if found is None else (bytes(found[0]), int(found[1]))
+        if found is None or not _is_whole(kind, key, found[0]):
+            return None
+        return bytes(found[0][_SUM:]), int(found[1])
 
     def put(self, kind: str, key: bytes, value: Callable[[], bytes], now: int, until: int) -> None:
         """Keep what `value` makes until an instant, soon; returns at once. `value` runs in the background too."""
 
         def write(connection: sqlite3.Connection) -> None:
+            content = value()
             connection.execute(
                 "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET"
                 " value = excluded.value, made_at = excluded.made_at, expires_at = excluded.expires_at",
-                (kind, key, value(), now, until),
+                (kind, key, _sum(kind, key, content) + content, now, until),
             )
             self._written += 1
             if self._written % self._sweep == 0:
@@ -146,9 +153,9 @@ class Disk:
     def _shrink(self, connection: sqlite3.Connection, kind: str, now: int) -> None:
         connection.execute("DELETE FROM entries WHERE expires_at <= ?", (now,))
         connection.execute(
-            "DELETE FROM entries WHERE kind = ?1 AND key IN (SELECT key FROM entries WHERE kind = ?1"
-            " ORDER BY made_at DESC, key LIMIT -1 OFFSET ?2)",
-            (kind, self._entries),
+            "DELETE FROM entries WHERE kind = ? AND key IN (SELECT key FROM entries WHERE kind = ?"
+            " ORDER BY made_at DESC, key LIMIT -1 OFFSET ?)",
+            (kind, kind, self._entries),
         )
 
     def _start(self) -> None:
@@ -207,6 +214,17 @@ class Disk:
         with self._lock:
             self._opened.append(connection)
         return connection
+
+
+_SUM = 32
+
+
+def _sum(kind: str, key: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(kind.encode() + b"\0" + key + content).digest()
+
+
+def _is_whole(kind: str, key: bytes, stored: bytes) -> bool:
+    return bytes(stored[:_SUM]) == _sum(kind, key, stored[_SUM:])
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

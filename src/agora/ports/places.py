@@ -93,6 +93,12 @@ INDEX = Place(
     files=("index/**/*", "chroma/**/*"),
     locked=True,
 )
+UNUSED_INDEX = Place(
+    "unused index",
+    "vectors in the folder of an index that the settings name no longer",
+    "the folder is deleted: it can be built anew at any time",
+    "the folder is gone",
+)
 CACHE = Place(
     "cache",
     "answers that showed the note, vectors of questions",
@@ -111,7 +117,7 @@ LOGS = Place(
 
 PLACES = (
     *(ROWS, TEXTS, SAVERS, TAGS, METADATA, PASSAGES, VECTORS, FULL_TEXT, STATISTICS, READS, JOURNAL),
-    *(FILE, LOG, INDEX, CACHE, LOGS),
+    *(FILE, LOG, UNUSED_INDEX, INDEX, CACHE, LOGS),
 )
 """In the order in which a purge empties them."""
 

@@ -82,7 +82,7 @@ def wait_for_ticket(path: Path, number: int) -> None:
     ends = time.monotonic() + PATIENCE
     while given(path) != number:
         assert time.monotonic() < ends
-        time.sleep(0.0005)
+        threading.Event().wait(0.0005)
 
 
 def in_order(queue: MakeQueue, path: Path, first: int) -> None:
