@@ -171,8 +171,10 @@ def test_a_store_closed_under_calls_ends_each_of_them_well(make_desk: MakeDesk, 
     works = [*[lambda: until_closed(save)] * 3, *[lambda: until_closed(read)] * 5]
     errors = together([*works, close, close_too], seconds=30)
     assert errors == []
-    # Every acknowledged write is there; the files were let go.
-    assert sorted(entry.name for entry in desk.folder.iterdir()) == ["agora.db", "agora.lock"]
+    # Every acknowledged write is there. Of two connections that close at the same moment neither may be the last, and
+    # then the log stays; whoever opens the store next takes it in.
+    left = {entry.name for entry in desk.folder.iterdir()}
+    assert {"agora.db", "agora.lock"} <= left <= {"agora.db", "agora.lock", "agora.db-wal", "agora.db-shm"}
     again = make_desk()
     with again.store.read(Deadline(20)) as reading:
         assert set(reading.by_id(acknowledged, ["p"])) == set(acknowledged)
