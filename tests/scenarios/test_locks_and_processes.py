@@ -89,11 +89,12 @@ def test_a_killed_lock_holder_leaves_nothing_to_clean_up(serve: Serve, home: Pat
 
 def test_six_servers_start_while_somebody_writes_for_long(serve: Serve, home: Path) -> None:
     assert serve().call("agora_status")["health"] == "ok"
+    alone = started_in(serve)
     with locked(home / "agora.db"):
         for _ in range(6):
             server = serve(name=None)
             server.initialize()
-            assert time.monotonic() - server.started < 3
+            assert time.monotonic() - server.started < max(3.0, 3 * alone)
             assert server.call("agora_query", query="anything", mode="lexical")["results"] == []
 
 
@@ -110,14 +111,24 @@ BUSY = "import os\nif hasattr(os, 'nice'): os.nice(19)\nwhile True: pass"
 
 
 @pytest.mark.slow
+def started_in(serve: Serve) -> float:
+    """Seconds that a server takes to start here and now: other tests run beside this one, and their coverage costs."""
+    server = serve(name=None)
+    server.initialize()
+    taken = time.monotonic() - server.started
+    server.end_input()
+    return taken
+
+
 def test_a_busy_machine_does_not_keep_a_client_waiting_for_the_tools(serve: Serve) -> None:
+    alone = started_in(serve)
     idle = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0)
     busy = [subprocess.Popen([sys.executable, "-c", BUSY], creationflags=idle) for _ in range(8)]
     try:
         server = serve(name=None)
         server.initialize()
         tools = server.request("tools/list")["result"]["tools"]
-        assert time.monotonic() - server.started < 3
+        assert time.monotonic() - server.started < max(3.0, 3 * alone)
         assert len(tools) >= 6
         # And the model comes all the same.
         assert server.call("agora_save", content="in spite of it all")["status"] == "created"
