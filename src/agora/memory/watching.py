@@ -9,7 +9,8 @@ from agora.model.deadline import Deadline
 from agora.ports.log import Log
 from agora.ports.records import Records
 
-Told = Callable[[tuple[Event, ...]], None]
+Told = Callable[[tuple[Event, ...], bool], None]
+"""Told of changes in order, and whether what is watched beside the store has changed too."""
 
 SECONDS = 0.25
 """Between two looks at the journal: another process's change is told within this time and a little more."""
@@ -35,8 +36,7 @@ class Watch:
     ) -> None:
         """`records` gives the store, which may have to be opened first.
 
-        `beside` says whether something else has changed since it was last asked: then listeners are called without
-        events.
+        `beside` says whether something else has changed since it was last asked.
         """
         self._records = records
         self._beside = beside
@@ -60,6 +60,8 @@ class Watch:
             self._listeners[token] = told
             if self._thread is None and not self._closed:
                 self._wake.clear()
+                # What changed while nobody listened is no news.
+                self._beside()
                 self._thread = threading.Thread(target=self._work, args=(head,), name="agora-watch", daemon=True)
                 self._thread.start()
 
@@ -70,10 +72,6 @@ class Watch:
                     self._wake.set()
 
         return unsubscribe
-
-    def look(self) -> None:
-        """Look at once: this process has changed something."""
-        self._wake.set()
 
     def close(self) -> None:
         """Tell nobody any more."""
@@ -106,9 +104,10 @@ class Watch:
         if head < since:
             # A backup was put back: nothing tells what is another now, so everything may be.
             events = (Event(head, None, "replaced", None, None, "", ""),)
-        if self._beside() or events:
+        beside = self._beside()
+        if beside or events:
             for told in listeners:
-                told(events)
+                told(events, beside)
         if len(events) == _MOST:
             self._wake.set()
         return events[-1].sequence if events else head

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 from agora import __version__
 from agora.errors import AgoraError, abridge
+from agora.memory.watching import Watch
 from agora.ports.log import Log
 from agora.protocol.context import Connection
 from agora.protocol.errors import failed, succeeded
@@ -50,12 +51,11 @@ def make_server(
     if isinstance(services, Tools):
         services = Services(services)
     find = _only(client, log) if isinstance(client, Connection) else client
-    runner = Runner(_watching(find, services, log), services.tools.limits.call_seconds, log, done)
+    runner = Runner(_watching(find, services.watch, log), services.tools.limits.call_seconds, log, done)
     calls = _Calls(services, runner)
     resources = ResourceHandlers(services.resources, services.prompts, runner) if services.resources else None
     prompts = PromptHandlers(services.prompts, runner) if services.prompts else None
-    watched = _Watched(runner, resources, prompts) if services.watch else None
-    lists = watched or _Watched(runner, resources, prompts)
+    watched = _Watched(runner, resources, prompts)
     server = _Server(
         "agora",
         version=__version__,
@@ -69,15 +69,15 @@ def make_server(
         get_tool_input_schema=lambda name: calls.by_name[name].input if name in calls.by_name else None,
         on_list_tools=calls.list,
         on_call_tool=calls.call,
-        on_list_resources=lists.resources if resources else None,
+        on_list_resources=watched.resources if resources else None,
         on_list_resource_templates=resources.templates if resources else None,
         on_read_resource=resources.read if resources else None,
         on_completion=resources.complete if resources else None,
-        on_list_prompts=lists.prompts if prompts else None,
+        on_list_prompts=watched.prompts if prompts else None,
         on_get_prompt=prompts.get if prompts else None,
-        on_subscribe_resource=watched.subscribe if watched and resources else None,
-        on_unsubscribe_resource=watched.unsubscribe if watched and resources else None,
-        on_subscriptions_listen=watched.listen if watched else None,
+        on_subscribe_resource=watched.subscribe if services.watch and resources else None,
+        on_unsubscribe_resource=watched.unsubscribe if services.watch and resources else None,
+        on_subscriptions_listen=watched.listen if services.watch else None,
     )
     server.middleware.append(_Lifecycles(find))
     # Not by the constructor: it warns of what the newest revision has no more, and older clients still send.
@@ -110,18 +110,15 @@ def _only(connection: Connection, log: Log) -> FindPeer:
     return lambda _ctx: peer
 
 
-def _watching(find: FindPeer, services: Services, log: Log) -> FindPeer:
+def _watching(find: FindPeer, watch: Watch | None, log: Log) -> FindPeer:
     """Finds the same peers, each with its subscriptions."""
-    watch, prompts = services.watch, services.prompts
     if watch is None:
         return find
 
     def found(ctx: ServerRequestContext[Any, Any]) -> Peer:
         peer = find(ctx)
         if peer.subscriptions is None:
-            peer.subscriptions = Subscriptions(
-                peer.connection, watch, prompts.changes() if prompts else lambda: False, log
-            )
+            peer.subscriptions = Subscriptions(peer.connection, watch, log)
         return peer
 
     return found
@@ -168,13 +165,13 @@ class _Watched:
     async def resources(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         """Answer `resources/list`."""
         assert self._resources is not None
-        self._seen(ctx)
+        await self._seen(ctx)
         return await self._resources.list(ctx, params)
 
     async def prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         """Answer `prompts/list`."""
         assert self._prompts is not None
-        self._seen(ctx)
+        await self._seen(ctx)
         return await self._prompts.list(ctx, params)
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
@@ -196,9 +193,9 @@ class _Watched:
         assert subscriptions is not None, "a server that watches gives every peer its subscriptions"
         return subscriptions
 
-    def _seen(self, ctx: Context) -> None:
+    async def _seen(self, ctx: Context) -> None:
         if (subscriptions := self._runner.find(ctx).subscriptions) is not None:
-            subscriptions.seen(ctx)
+            await subscriptions.seen(ctx)
 
 
 def _set_level(find: FindPeer) -> Callable[[Context, types.SetLevelRequestParams], Awaitable[types.EmptyResult]]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
@@ -41,12 +43,13 @@ class Subscriptions:
     Nothing is watched before the client asks for something that may change.
     """
 
-    def __init__(self, connection: Connection, watch: Watch, prompts_changed: Callable[[], bool], log: Log) -> None:
-        """`prompts_changed` says whether there are other prompts than before; it is asked beside each change."""
+    def __init__(self, connection: Connection, watch: Watch, log: Log) -> None:
+        """`watch` tells of changes of the store and, beside it, of the prompts."""
         self._connection = connection
         self._watch = watch
-        self._prompts_changed = prompts_changed
         self._log = log
+        self._starting = anyio.Lock()
+        self._closed = False
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus, max_subscriptions=_STREAMS)
         self._uris: Counter[str] = Counter()
@@ -62,7 +65,7 @@ class Subscriptions:
         uris = list(params.notifications.resource_subscriptions or ())
         for uri in uris:
             self._known(uri, ctx)
-        self._watched(ctx)
+        await self._watched(ctx)
         self._uris.update(uris)
         try:
             return await self._listen(ctx, params)
@@ -76,7 +79,7 @@ class Subscriptions:
         self._known(uri, ctx)
         if len(self._subscribed) >= 100 * _STREAMS:
             raise MCPError(code=types.INVALID_PARAMS, message=f"More than {100 * _STREAMS} subscriptions")
-        self.seen(ctx)
+        await self.seen(ctx)
         self._subscribed.add(uri)
         return types.EmptyResult()
 
@@ -86,34 +89,40 @@ class Subscriptions:
         self._subscribed.discard(str(params.uri))
         return types.EmptyResult()
 
-    def seen(self, ctx: Context) -> None:
+    async def seen(self, ctx: Context) -> None:
         """A client of the handshake era has asked for something of which it wants to hear changes."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._session = ctx.session
-            self._watched(ctx)
+            await self._watched(ctx)
 
     def close(self) -> None:
         """Tell of nothing any more."""
+        self._closed = True
         self._listen.close()
         if self._stop is not None:
             self._stop()
             self._stop = None
         self._session = None
 
-    def _watched(self, ctx: Context) -> None:
-        if self._stop is not None:
-            return
+    async def _watched(self, ctx: Context) -> None:
         loop = asyncio.get_running_loop()
 
-        def told(events: tuple[Event, ...]) -> None:
+        def told(events: tuple[Event, ...], prompts: bool) -> None:
             # The loop may be closed already, at the very end.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._take, events)
+                loop.call_soon_threadsafe(self._take, events, prompts)
 
-        try:
-            self._stop = self._watch.subscribe(told)
-        except AgoraError as error:
-            raise protocol_error(error, ctx.protocol_version) from error
+        async with self._starting:
+            if self._stop is not None:
+                return
+            try:
+                # It reads the store, which may have to be opened first.
+                self._stop = await anyio.to_thread.run_sync(self._watch.subscribe, told)
+            except AgoraError as error:
+                raise protocol_error(error, ctx.protocol_version) from error
+            if self._closed:
+                # The client went while the store was opened: `close` has found nothing to stop.
+                self.close()
 
     def _known(self, uri: str, ctx: Context) -> None:
         """Return if there can be such a resource; a namespace that it names becomes visible, as by a call.
@@ -129,13 +138,13 @@ class Subscriptions:
         except AgoraError as error:
             raise protocol_error(error, ctx.protocol_version) from error
 
-    def _take(self, events: tuple[Event, ...]) -> None:
+    def _take(self, events: tuple[Event, ...], prompts: bool) -> None:
         visible = set(self._connection.caller("").scope.visible())
         seen = [event for event in events if event.namespace is None or event.namespace in visible]
         news: list[ServerEvent] = [ResourceUpdated(uri) for uri in self._touched(seen)]
         if any(event.operation in _LISTED for event in seen):
             news.insert(0, ResourcesListChanged())
-        if self._prompts_changed():
+        if prompts:
             news.insert(0, PromptsListChanged())
         if news:
             task = asyncio.get_running_loop().create_task(self._tell(news))

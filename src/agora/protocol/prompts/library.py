@@ -52,12 +52,6 @@ class Library:
         found = self._owned().get(name) or _packaged().get(name)
         return None if found is None else _in(found, language or self._language)
 
-    def language_argument(self, name: str) -> str:
-        """What the argument for the prompt's own language is called: `language`, unless it has one of that name."""
-        prompt = self.find(name)
-        taken = set() if prompt is None else {argument.name for argument in prompt.arguments}
-        return "prompt_language" if "language" in taken else "language"
-
     def problems(self) -> tuple[str, ...]:
         """One sentence for each file of the user's folder that cannot be used."""
         self._owned()
@@ -72,7 +66,7 @@ class Library:
         if len(versions) == 1:
             return prompt
         asked = Argument(
-            self.language_argument(prompt.name),
+            language_argument(prompt),
             _WORDS.get(self._language, _WORDS["en"]),
             values=tuple(sorted(versions)),
             default=self._language if self._language in versions else "en",
@@ -120,6 +114,12 @@ class Library:
             else:
                 own.setdefault(prompt.name, {})[language or "en"] = prompt
         return own, tuple(problems)
+
+
+def language_argument(prompt: Prompt) -> str:
+    """What the argument for the prompt's own language is called: `language`, unless it has one of that name."""
+    taken = {argument.name for argument in prompt.arguments}
+    return "prompt_language" if "language" in taken else "language"
 
 
 def _in(versions: Mapping[str, Prompt], language: str) -> Prompt:

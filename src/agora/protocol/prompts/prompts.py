@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agora.errors import InvalidInput, NotFound
 from agora.protocol.context import Calling
 from agora.protocol.prompts.filling import Filling
-from agora.protocol.prompts.library import Library
+from agora.protocol.prompts.library import Library, language_argument
 from agora.protocol.prompts.prompt import Argument, Prompt
 from agora.protocol.prompts.template import render
 
@@ -40,7 +40,7 @@ class Prompts:
         return tuple(self.library.prompts().values())
 
     def changes(self) -> Callable[[], bool]:
-        """What tells one listener whether there are other prompts than when it was last asked."""
+        """What tells whether there are other prompts than when it was last asked."""
         last = self.library.mark()
 
         def changed() -> bool:
@@ -58,8 +58,9 @@ class Prompts:
         """
         shown = self._shown(name)
         values = _checked(shown, given)
-        language = values.get(self.library.language_argument(name))
-        prompt = self.library.find(name, language) or shown
+        prompt = self.library.find(name) or shown
+        language = values.get(language_argument(prompt))
+        prompt = self.library.find(name, language) or prompt
         own = {argument.name for argument in prompt.arguments}
         values = {key: value for key, value in values.items() if key in own}
         filled: dict[str, str] = {}
