@@ -20,6 +20,7 @@ from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
+from agora.config.settings import Settings
 from agora.embedding.choose import choose_encoder, is_settled, settle
 from agora.errors import AgoraError
 from agora.maintenance.scheduler import Scheduler, Task
@@ -115,6 +116,11 @@ class Agora:
             self.tools = self._open(Deadline(settings.embedding.deadline)).tools
         else:
             self.tools = LateTools(lambda deadline: self._open(deadline).tools, self._limits, self._about)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that it was made with."""
+        return self._loaded.settings
 
     @property
     def store(self) -> SqliteStore:

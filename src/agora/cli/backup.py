@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agora.cli import output, progress
-from agora.cli.session import Config, Home, Json, errors_as_status, quiet, settings
+from agora.cli.session import Config, Home, Json, errors_as_status, is_interactive, quiet, settings
 from agora.errors import InvalidInput
 
 
@@ -62,7 +62,7 @@ def restore_backup(
         from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
 
         loaded = settings(home, config)
-        can_ask = not json_wanted and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+        can_ask = not json_wanted and is_interactive()
         if not (yes or can_ask):
             hint = "Nothing was changed. Add --yes to replace what the store holds."
             raise InvalidInput("yes", "is required where nobody can be asked", None, hint=hint)

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from agora.cli import output
-from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, quiet, settings
-from agora.errors import AgoraError, NotFound
+from agora.cli.progress import shown
+from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, opened_agora, origin, require_known
+from agora.errors import AgoraError
 from agora.model.deadline import Deadline
 
 _SECONDS = 7 * 86_400.0
@@ -36,7 +37,7 @@ def export(
     config: Config = None,
 ) -> None:
     """Write notes, with history and provenance, to a file."""
-    with errors_as_status(json_wanted=json_wanted), _opened(home, config) as agora:
+    with errors_as_status(json_wanted=json_wanted), opened_agora(home, config) as agora:
         from agora.exchange import targets  # noqa: PLC0415 - `agora --help` must not pay for it
         from agora.ports.transfer import Extract  # noqa: PLC0415 - as above
         from agora.protocol.times import instant  # noqa: PLC0415 - as above
@@ -45,16 +46,16 @@ def export(
         callers = _callers(agora)
         known = agora.transfer.namespaces(deadline)
         wanted = tuple(dict.fromkeys(callers(name).scope.own for name in namespace or known))
-        _require_known(wanted, known)
+        require_known(wanted, known)
         extract = Extract(
             wanted,
             since=None if since is None else instant("since", since, agora.clock.now()),
             live_only=not include_forgotten,
             vectors=vectors,
         )
-        with targets.opened(file, replace=force) as out, _progress("exporting", None) as told:
+        with targets.opened(file, replace=force) as out, shown("exporting") as told:
             end = agora.exporter().run(
-                extract, callers(None), out, deadline, all_namespaces=not namespace, progress=told
+                extract, callers(None), out, deadline, all_namespaces=not namespace, progress=partial(told, "exporting")
             )
     told_to = sys.stderr if file == "-" else sys.stdout
     result = {"file": file, "namespaces": list(wanted), "versions": end["versions"], "sha256": end["versions_sha256"]}
@@ -85,7 +86,7 @@ def import_(
 ) -> None:
     """Take in notes from exports and from files of other tools."""
     reports: list[dict[str, Any]] = []
-    with errors_as_status(json_wanted=json_wanted), _opened(home, config) as agora:
+    with errors_as_status(json_wanted=json_wanted), opened_agora(home, config) as agora:
         from agora.exchange import sources  # noqa: PLC0415 - `agora --help` must not pay for it
         from agora.exchange.formats import known_format  # noqa: PLC0415 - as above
         from agora.exchange.importing import Wanted  # noqa: PLC0415 - as above
@@ -101,8 +102,9 @@ def import_(
         for file in files:
             with sources.opened(file) as found:
                 for source in found:
-                    with _progress(source.name, source.size) as told:
-                        done = importer.run(source, callers, wanted, Deadline(_SECONDS), told)
+                    with shown(source.name, source.size) as told:
+                        progress = partial(told, source.name)
+                        done = importer.run(source, callers, wanted, Deadline(_SECONDS), progress)
                     reports.append(done.as_data())
                     if not json_wanted:
                         _show(reports[-1])
@@ -123,43 +125,10 @@ def _settle_index(agora: Any) -> None:  # noqa: ANN401 - Agora, without importin
         print(f"agora: the vector index was not compacted: {output.printable(error.message)}", file=sys.stderr)
 
 
-@contextlib.contextmanager
-def _opened(home: Path | None, config: Path | None) -> Iterator[Any]:
-    from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
-    from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
-
-    loaded = settings(home, config)
-    configure_logging(quiet(loaded))
-    with opened(loaded) as agora:
-        yield agora
-
-
 def _callers(agora: Any) -> Callable[[str | None], Any]:  # noqa: ANN401 - Agora, without importing it here
     """Whoever is at this terminal, as somebody who has named a namespace."""
-    interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    connection = agora.connection(origin="user" if interactive else "agent", folder=Path.cwd())
+    connection = agora.connection(origin=origin(), folder=Path.cwd())
     return lambda name: connection.caller(CLIENT, namespace=name)
-
-
-def _require_known(wanted: tuple[str, ...], known: tuple[str, ...]) -> None:
-    for name in wanted:
-        if name not in known:
-            raise NotFound(f"the store has no namespace {name!r}", hint=f"It has: {', '.join(known) or 'none yet'}.")
-
-
-@contextlib.contextmanager
-def _progress(what: str, size: int | None) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on stderr while something is done, if stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None  # noqa: ARG005 - nobody looks
-        return
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # noqa: PLC0415 - as above
-
-    columns = (TextColumn("{task.fields[what]}", markup=False), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=size, what=what)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from agora.cli import output
 from agora.cli.progress import shown
-from agora.cli.session import Config, Home, Json, errors_as_status, quiet, settings
+from agora.cli.session import Config, Home, Json, errors_as_status, opened_agora
 
 
 def reindex(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
@@ -12,15 +12,10 @@ def reindex(json_wanted: Json = False, home: Home = None, config: Config = None)
 
     No model is needed and no note changes. Saves and lexical queries of other processes go on meanwhile.
     """
-    with errors_as_status(json_wanted=json_wanted):
-        from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
-        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
-
-        loaded = settings(home, config)
-        configure_logging(quiet(loaded))
-        with opened(loaded) as agora, shown() as told:
-            built = agora.store.reindex(lambda done, total: told("passages", done, total))
-    result = {"index": loaded.settings.index.url, "passages": built["passages"], "seconds": built["seconds"]}
+    with errors_as_status(json_wanted=json_wanted), opened_agora(home, config) as agora, shown() as told:
+        built = agora.store.reindex(lambda done, total: told("passages", done, total))
+        index = agora.settings.index.url
+    result = {"index": index, "passages": built["passages"], "seconds": built["seconds"]}
     if json_wanted:
         output.as_json(result)
     else:

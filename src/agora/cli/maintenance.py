@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from agora.cli import output
-from agora.cli.session import Config, Home, Json, errors_as_status, quiet, settings
+from agora.cli.session import Config, Home, Json, errors_as_status, opened_agora
 
 
 def compact(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
@@ -12,14 +12,8 @@ def compact(json_wanted: Json = False, home: Home = None, config: Config = None)
     A running server does so by itself, once enough has come or gone: see `index.compact_seconds` and
     `index.compact_dead`. This is for after an import or a large forget, and for a store that no server runs on.
     """
-    with errors_as_status(json_wanted=json_wanted):
-        from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
-        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
-
-        loaded = settings(home, config)
-        configure_logging(quiet(loaded))
-        with opened(loaded) as agora:
-            done = agora.store.compact(force=True)
+    with errors_as_status(json_wanted=json_wanted), opened_agora(home, config) as agora:
+        done = agora.store.compact(force=True)
     if json_wanted:
         output.as_json({"compacted": done is not None} | (done or {}))
     elif done is None:

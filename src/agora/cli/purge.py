@@ -9,8 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from agora.cli import output
-from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, quiet, settings
-from agora.errors import InvalidInput, NotFound
+from agora.cli.session import (
+    CLIENT,
+    Config,
+    Home,
+    Json,
+    errors_as_status,
+    is_interactive,
+    opened_agora,
+    origin,
+    require_known,
+)
+from agora.errors import InvalidInput
 from agora.model.deadline import Deadline
 from agora.model.purge import Condemned, Purged, Unwanted
 
@@ -51,14 +61,9 @@ def purge(
     with errors_as_status(json_wanted=json_wanted):
         if namespace and all_namespaces:
             raise InvalidInput("namespace", "must not be given together with --all-namespaces", namespace)
-        from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
-        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
-
-        loaded = settings(home, config)
-        configure_logging(quiet(loaded))
-        with opened(loaded) as agora:
-            interactive, deadline = _is_terminal(), Deadline(_SECONDS)
-            connection = agora.connection(origin="user" if interactive else "agent", folder=Path.cwd())
+        with opened_agora(home, config) as agora:
+            deadline = Deadline(_SECONDS)
+            connection = agora.connection(origin=origin(), folder=Path.cwd())
             namespaces = _namespaces(agora, connection, namespace, deadline, everywhere=all_namespaces, named=bool(ids))
             wanted = Unwanted(namespaces, tuple(ids or ()), _instant(agora, before), expired)
             condemned = agora.purger.condemn(wanted, deadline)
@@ -68,7 +73,7 @@ def purge(
             done = None
             if not dry_run and (condemned.groups or unfinished):
                 if not yes:
-                    _ask(can_ask=interactive and not json_wanted)
+                    _ask(can_ask=is_interactive() and not json_wanted)
                 done = agora.purger.purge(condemned, connection.caller(CLIENT), deadline, _told())
         if json_wanted:
             output.as_json(_data(condemned, done, dry_run=dry_run, unfinished=unfinished))
@@ -97,9 +102,7 @@ def _namespaces(
         # Ids say exactly what is meant, as in `agora forget`.
         return scope.visible() if named else (scope.own,)
     found = tuple(dict.fromkeys(connection.caller(CLIENT, namespace=name).scope.own for name in namespace))
-    for name in found:
-        if name not in known:
-            raise NotFound(f"the store has no namespace {name!r}", hint=f"It has: {', '.join(known) or 'none yet'}.")
+    require_known(found, known)
     return found
 
 
@@ -107,10 +110,6 @@ def _instant(agora: Any, before: str | None) -> datetime | None:  # noqa: ANN401
     from agora.protocol.times import instant  # noqa: PLC0415 - `agora --help` must not pay for it
 
     return None if before is None else instant("before", before, agora.clock.now())
-
-
-def _is_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _ask(*, can_ask: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agora.cli import output
-from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, quiet
+from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, origin, quiet
 from agora.errors import AgoraError
 
 _EVERY = 10.0
@@ -75,11 +75,10 @@ def reembed(
 def _moved(chosen: Any) -> dict[str, Any]:  # noqa: ANN401 - Chosen, without importing it here
     from agora.app.reembedding import reembed as move  # noqa: PLC0415 - `agora --help` must not pay for it
 
-    interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     told = _Told()
     try:
         with _progress(told) as progress:
-            return move(chosen, "user" if interactive else "agent", CLIENT, progress, told.say)
+            return move(chosen, origin(), CLIENT, progress, told.say)
     except KeyboardInterrupt:
         told.say(f"stopped at {told.done}; the same command goes on from there")
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,8 @@ import typer
 
 from agora.cli import output
 from agora.config.load import Loaded, load_settings
-from agora.errors import AgoraError
+from agora.errors import AgoraError, NotFound
+from agora.model.caller import Origin
 from agora.model.deadline import Deadline
 
 CLIENT = "agora-cli"
@@ -66,8 +67,7 @@ def run_tool(
 
         configure_logging(quiet(loaded))
         with opened(loaded) as agora:
-            interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-            connection = agora.connection(origin="user" if interactive else "agent", folder=Path.cwd())
+            connection = agora.connection(origin=origin(), folder=Path.cwd())
             if namespace is not None:
                 connection.caller(CLIENT, namespace=namespace)
             result = agora.tools.call(
@@ -93,6 +93,41 @@ def errors_as_status(*, json_wanted: bool) -> Iterator[None]:
     except BrokenPipeError:
         # The reader of a pipe went away, as `head` does.
         raise typer.Exit(1) from None
+
+
+@contextmanager
+def opened_agora(home: Path | None, config: Path | None) -> Iterator[Any]:
+    """An open `Agora` of the settings that hold here, for the length of a block.
+
+    Raises: ConfigError, and what opening the store and the model raises.
+    """
+    from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
+    from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
+
+    loaded = settings(home, config)
+    configure_logging(quiet(loaded))
+    with opened(loaded) as agora:
+        yield agora
+
+
+def is_interactive() -> bool:
+    """Whether a person sits at the terminal, who can be asked and who answers for what is written."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def origin() -> Origin:
+    """Where texts of this command come from."""
+    return "user" if is_interactive() else "agent"
+
+
+def require_known(wanted: Sequence[str], known: Sequence[str]) -> None:
+    """Return if the store has all of the namespaces `wanted`.
+
+    Raises: NotFound.
+    """
+    for name in wanted:
+        if name not in known:
+            raise NotFound(f"the store has no namespace {name!r}", hint=f"It has: {', '.join(known) or 'none yet'}.")
 
 
 def quiet(loaded: Loaded) -> Any:  # noqa: ANN401 - Settings, without importing it here
