@@ -238,7 +238,9 @@ def on(kind: str, home: Path, tmp_path: Path, *command: str, **settings: str) ->
 
 
 @can_mount
-@pytest.mark.parametrize("command", [["save", "x"], ["query", "x"], ["status"], ["serve"], ["doctor", "--repair"]])
+@pytest.mark.parametrize(
+    "command", [["save", "x"], ["query", "x"], ["status"], ["serve"], ["doctor", "--repair"], ["reembed"]]
+)
 def test_a_network_file_system_is_refused_before_anything_is_made(
     home: Path, tmp_path: Path, command: list[str]
 ) -> None:

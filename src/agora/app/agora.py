@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agora import __version__
-from agora.app.indexing import choose_index
+from agora.app.indexing import unused_folders
+from agora.app.opening import STORE_FILE, open_store
 from agora.cache.disk import Disk
 from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
@@ -41,17 +42,13 @@ from agora.protocol.services import Services
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.late import LateTools
 from agora.protocol.tools.table import offered
-from agora.stores.sqlite.environment import require_own_disk
 from agora.stores.sqlite.profile import profile_of
-from agora.stores.sqlite.store import INDEX_FOLDER, SqliteStore
+from agora.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from agora.exchange.exporting import Exporter
     from agora.exchange.importing import Importer
     from agora.maintenance.purge import Purger
-
-STORE_FILE = "agora.db"
-"""Name of the canonical file in the data folder."""
 
 CACHE_FILE = "cache.db"
 """Name of the cache in the data folder; it may be deleted at any time."""
@@ -148,20 +145,7 @@ class Agora:
 
     def _made(self) -> _Opened:
         settings = self._loaded.settings
-        if settings.store.network_file_system == "refuse":
-            require_own_disk(settings.home)
-        store = SqliteStore(
-            settings.home / STORE_FILE,
-            self.encoder.fingerprint,
-            self.clock,
-            synchronous=settings.store.synchronous,
-            busy_timeout=settings.store.busy_timeout,
-            readers=settings.store.readers,
-            index=choose_index(settings.index, settings.home, self.log),
-            memory_mb=settings.index.memory_mb,
-            compact_dead=settings.index.compact_dead,
-            log=self.log,
-        )
+        store = open_store(settings, self.encoder.fingerprint, self.clock, self.log)
         cache, questions = self._caches()
         notes = Notes(
             store,
@@ -259,7 +243,7 @@ class Agora:
         settings = self._loaded.settings
         opened = self._open(Deadline(settings.embedding.deadline))
         file = settings.home / CACHE_FILE
-        unused = [settings.home / ("chroma" if settings.index.url == "sqlite" else INDEX_FOLDER)]
+        unused = unused_folders(settings.index, settings.home)
         with self._lock:
             # One for all: it remembers what it saw unfinished when it looked last.
             if self._purger is None:

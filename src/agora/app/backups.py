@@ -10,7 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import CACHE_FILE, STORE_FILE, SystemClock
+from agora.app.agora import CACHE_FILE, SystemClock
+from agora.app.opening import STORE_FILE, require_disk
 from agora.app.reembedding import LOCK_FILE as REEMBED_LOCK
 from agora.app.repairing import LOCK as REPAIR_LOCK
 from agora.config.load import Loaded
@@ -18,7 +19,6 @@ from agora.config.logs import get_logger
 from agora.errors import AgoraError, InvalidInput
 from agora.stores.sqlite.alone import alone
 from agora.stores.sqlite.backup import Contents, Told, back_up, contents, in_use
-from agora.stores.sqlite.environment import require_own_disk
 from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.restore import BEFORE, Backup, checked
 
@@ -86,8 +86,7 @@ def restoring(loaded: Loaded, file: Path, told: Told) -> Iterator[Restoring]:
     StoreVersion if a later release wrote it.
     """
     settings = loaded.settings
-    if settings.store.network_file_system == "refuse":
-        require_own_disk(settings.home)
+    require_disk(settings)
     if not file.is_file():
         raise InvalidInput("file", "there is no such file", str(file))
     if _same(file, settings.home / STORE_FILE):

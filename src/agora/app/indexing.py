@@ -11,6 +11,7 @@ from agora.config.settings import IndexSettings
 from agora.errors import ConfigError
 from agora.ports.log import Log
 from agora.ports.vector_index import VectorIndex
+from agora.stores.sqlite.store import INDEX_FOLDER
 
 CHROMA_FOLDER = "chroma"
 """Name of Chroma's folder in the data folder, if `index.url` names none."""
@@ -39,6 +40,18 @@ def choose_index(settings: IndexSettings, home: Path, log: Log) -> VectorIndex |
         raise missing()
     owned = folder is None
     return ChromaIndex(folder or home / CHROMA_FOLDER, owned=owned, dead=settings.compact_dead, log=log)
+
+
+def unused_folders(settings: IndexSettings, home: Path) -> list[Path]:
+    """Folders in the data folder that an index other than the one at `index.url` may have left there.
+
+    Raises: ConfigError.
+    """
+    if settings.url == "sqlite":
+        used = home / INDEX_FOLDER
+    else:
+        used = chroma_folder(settings.url.partition("://")[2]) or home / CHROMA_FOLDER
+    return [folder for folder in (home / INDEX_FOLDER, home / CHROMA_FOLDER) if folder != used]
 
 
 def chroma_folder(place: str) -> Path | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import STORE_FILE, SystemClock
-from agora.app.indexing import choose_index
+from agora.app.agora import SystemClock
+from agora.app.opening import STORE_FILE, open_store, require_disk
 from agora.config.load import FILE_NAME, Loaded, load_settings
 from agora.config.logs import get_logger
 from agora.config.settings import EmbeddingSettings
@@ -86,20 +86,13 @@ def reembed(chosen: Chosen, origin: Origin, client: str, progress: Progress, say
     Conflict if another process is at it; EmbeddingError, EncoderUnavailable, StoreUnavailable: what is done stays.
     """
     settings = chosen.loaded.settings
+    require_disk(settings)
     path, log, clock = settings.home / STORE_FILE, get_logger("agora"), SystemClock()
     with _encoder(chosen, path) as encoder, alone(settings.home / LOCK_FILE, "a reembed"):
         settle(encoder, Deadline(chosen.embedding.deadline))
         before = path.stat().st_size
-        store = SqliteStore(
-            path,
-            encoder.fingerprint,
-            clock,
-            synchronous=settings.store.synchronous,
-            busy_timeout=max(_PATIENCE, settings.store.busy_timeout),
-            readers=2,
-            index=choose_index(settings.index, settings.home, log),
-            log=log,
-        )
+        patience = max(_PATIENCE, settings.store.busy_timeout)
+        store = open_store(settings, encoder.fingerprint, clock, log, busy_timeout=patience, readers=2)
         deadline = Deadline(_SECONDS)
         try:
             size = max(_BATCH, chosen.embedding.batch)

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import CACHE_FILE, STORE_FILE, SystemClock
+from agora.app.agora import CACHE_FILE, SystemClock
 from agora.app.checking import Row, cache_damage, diagnose, failures
-from agora.app.indexing import choose_index
+from agora.app.opening import STORE_FILE, open_store, require_disk
 from agora.app.reembedding import LOCK_FILE as REEMBED_LOCK
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
@@ -22,12 +22,10 @@ from agora.model.deadline import Deadline
 from agora.model.profile import Fingerprint
 from agora.ports.encoder import Encoder
 from agora.stores.sqlite.alone import alone
-from agora.stores.sqlite.environment import require_own_disk
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.profile import mismatch_of, profile_of
 from agora.stores.sqlite.repairing import mending
 from agora.stores.sqlite.repairing.copying import copy_aside, require_room
-from agora.stores.sqlite.store import SqliteStore
 
 LOCK = "repair.lock"
 """Name of the file in the data folder by which one process at a time repairs."""
@@ -77,8 +75,7 @@ def repair(
     repair is under way. Nothing is changed then.
     """
     settings = loaded.settings
-    if settings.store.network_file_system == "refuse":
-        require_own_disk(settings.home)
+    require_disk(settings)
     told("checking", 0, None)
     before = diagnose(loaded)
     found = Repair(before, before)
@@ -204,18 +201,7 @@ class _Repairing:
             return
         settings = self._settings
         try:
-            store = SqliteStore(
-                self._path,
-                profile,
-                self._clock,
-                synchronous=settings.store.synchronous,
-                busy_timeout=settings.store.busy_timeout,
-                readers=settings.store.readers,
-                index=choose_index(settings.index, settings.home, self._log),
-                memory_mb=settings.index.memory_mb,
-                compact_dead=settings.index.compact_dead,
-                log=self._log,
-            )
+            store = open_store(settings, profile, self._clock, self._log)
             with closing(store):
                 built = store.reindex(lambda done, total: self._told("building the vector index", done, total))
         except (IndexUnavailable, ConfigError) as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agora.app.indexing import choose_index, chroma_folder
+from agora.app.indexing import choose_index, chroma_folder, unused_folders
 from agora.config.settings import IndexSettings
 from agora.errors import ConfigError
 from agora.testing import SilentLog
@@ -56,3 +56,11 @@ def test_choosing_chroma_makes_nothing_yet(tmp_path: Path) -> None:
     assert index.details()["path"] == str(tmp_path / "chroma")
     index.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_indexes_that_are_not_in_use_are_known(tmp_path: Path) -> None:
+    own, chroma = tmp_path / "index", tmp_path / "chroma"
+    elsewhere = (tmp_path / "elsewhere").as_posix()
+    assert unused_folders(IndexSettings(), tmp_path) == [chroma]
+    assert unused_folders(IndexSettings(url="chroma://"), tmp_path) == [own]
+    assert unused_folders(IndexSettings(url=f"chroma://{elsewhere}"), tmp_path) == [own, chroma]
