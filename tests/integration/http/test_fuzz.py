@@ -12,8 +12,8 @@ import httpx2
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.integration.clients import PATIENCE
+from tests.integration.fuzzing import JSON, mutated, swapped
 from tests.integration.http.wire import handshake, modern, post, rpc
-from tests.integration.transport.test_fuzz import JSON
 
 if TYPE_CHECKING:
     from tests.integration.clients import HttpServer
@@ -36,29 +36,12 @@ BODIES = [
 METHODS = ("tools/list", "tools/call", "server/discover", "resources/read", "prompts/get", "made/up", "")
 
 
-@st.composite
-def mutated(draw: st.DrawFn) -> bytes:
-    """A valid body with some bytes cut, replaced or inserted, or one member replaced by any JSON value."""
-    body = draw(st.sampled_from(BODIES))
-    if draw(st.booleans()):
-        raw = bytearray(body)
-        for _ in range(draw(st.integers(1, 4))):
-            start = draw(st.integers(0, len(raw)))
-            end = draw(st.integers(start, min(len(raw), start + 8)))
-            raw[start:end] = draw(st.binary(max_size=8) | st.sampled_from(BODIES))
-        return bytes(raw)
-    message = json.loads(body)
-    at = message
-    while isinstance(at, dict) and at:
-        key = draw(st.sampled_from(sorted(at)))
-        if not isinstance(at[key], dict) or not at[key] or draw(st.booleans()):
-            at[key] = draw(JSON)
-            break
-        at = at[key]
-    return json.dumps(message).encode()
-
-
-ANY_BODY = st.one_of(st.binary(max_size=200), mutated(), JSON.map(lambda value: json.dumps(value).encode()))
+ANY_BODY = st.one_of(
+    st.binary(max_size=200),
+    mutated(BODIES),
+    swapped(BODIES),
+    JSON.map(lambda value: json.dumps(value).encode()),
+)
 HEADERS = st.fixed_dictionaries(
     {},
     optional={
