@@ -65,7 +65,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default="")
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")])
     parser.add_argument("--data", type=Path, help="folder of the evaluation sets: their sentences are searched too")
     parser.add_argument("--vectors", type=Path, help="file that keeps the vectors of --data from one run to the next")
     parser.add_argument("--seconds", type=float, default=240, help="time for encoding the sentences of --data")
