@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agora.app.agora import CACHE_FILE
+from agora.app.files import CACHE_FILE
 from agora.cache.disk import Disk
 from agora.config.load import Loaded
 from agora.config.logs import get_logger

@@ -6,32 +6,22 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agora import __version__
-from agora.app.indexing import unused_folders
-from agora.app.opening import STORE_FILE, open_store
-from agora.cache.disk import Disk
-from agora.cache.embeddings import CachedEncoder
-from agora.cache.results import TwoLevelCache
+from agora.app.files import CACHE_FILE
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.config.settings import Settings
-from agora.embedding.choose import choose_encoder, is_settled, settle
-from agora.errors import AgoraError
+from agora.errors import AgoraError, StoreUnavailable
 from agora.maintenance.scheduler import Scheduler, Task
 from agora.memory.browsing import Browsing
-from agora.memory.notes import Notes
 from agora.memory.watching import Watch
 from agora.model.caller import Origin
 from agora.model.deadline import Deadline
-from agora.ports.encoder import Encoder
-from agora.ports.transfer import Transfer
 from agora.protocol.context import Connection
 from agora.protocol.lifecycle import Lifecycle
 from agora.protocol.prompts.filling import Filling
@@ -42,20 +32,19 @@ from agora.protocol.services import Services
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.late import LateTools
 from agora.protocol.tools.table import offered
-from agora.stores.sqlite.profile import profile_of
-from agora.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
+    from agora.app.assembly import Opened
     from agora.exchange.exporting import Exporter
     from agora.exchange.importing import Importer
     from agora.maintenance.purge import Purger
-
-CACHE_FILE = "cache.db"
-"""Name of the cache in the data folder; it may be deleted at any time."""
+    from agora.memory.notes import Notes
+    from agora.ports.encoder import Encoder
+    from agora.ports.transfer import Transfer
+    from agora.stores.sqlite.store import SqliteStore
 
 FINISH_SECONDS = 300.0
 """Seconds between two looks for a purge that was interrupted."""
-
 
 _LOOK = 3.0
 """Seconds that a look at the store may take."""
@@ -69,37 +58,33 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What there is once the length of the vectors is known."""
-
-    store: SqliteStore
-    cache: TwoLevelCache | None
-    notes: Notes
-    tools: Tools
-
-
 class Agora:
     """One process's Agora on a data folder: the store is open, the model is verified but not yet loaded.
 
-    A new store whose vectors come from a server has to wait for the first answer, which says how long they are;
-    it is opened by the first call after that.
+    Where `late`, that is so after `open_soon` or the first call that needs it: what opening takes, most of all the
+    imports of numpy and of the adapters, is not on the way of a client's first messages. A store that cannot be
+    opened then fails every call with the reason, and each call tries again. A new store whose vectors come from a
+    server is opened late in any case: it has to wait for the first answer, which says how long they are.
     """
 
-    def __init__(self, loaded: Loaded) -> None:
-        """Open the store and verify the model.
+    def __init__(self, loaded: Loaded, *, late: bool = False) -> None:
+        """Open the store and verify the model, unless `late`.
 
-        Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError, StoreUnavailable, StoreCorrupt, StoreVersion.
+        Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError, StoreUnavailable, StoreCorrupt, StoreVersion;
+        with `late` none of them.
         """
         settings = loaded.settings
         self._loaded = loaded
         self.clock = SystemClock()
         self.log = get_logger("agora")
-        built = partial(profile_of, settings.home / STORE_FILE)
-        self.encoder: Encoder = choose_encoder(settings.embedding, self.log, built)
-        self.encoder.verify()
         self._lock = threading.Lock()
-        self._opened: _Opened | None = None
+        self._choosing = threading.Lock()
+        self._encoder: Encoder | None = None
+        self._opened: Opened | None = None
+        self._closed = False
+        self._opening: threading.Thread | None = None
+        self.failure: AgoraError | None = None
+        """Why the store could not be opened when that was last tried; None once it is open."""
         self._scheduler: Scheduler | None = None
         self._watch: Watch | None = None
         self._purger: Purger | None = None
@@ -108,11 +93,12 @@ class Agora:
             query_chars=settings.limits.query_chars,
             call_seconds=settings.limits.call_seconds,
         )
-        self.tools: Tools
-        if is_settled(self.encoder):
-            self.tools = self._open(Deadline(settings.embedding.deadline)).tools
-        else:
-            self.tools = LateTools(lambda deadline: self._open(deadline).tools, self._limits, self._about)
+        self.tools: Tools = LateTools(lambda deadline: self._open(deadline).tools, self._limits, self._about)
+        if not late:
+            from agora.app.assembly import is_settled  # noqa: PLC0415 - whoever opens late has it imported later
+
+            if is_settled(self.encoder):
+                self.tools = self._open(self._patience).tools
 
     @property
     def settings(self) -> Settings:
@@ -120,12 +106,26 @@ class Agora:
         return self._loaded.settings
 
     @property
+    def encoder(self) -> Encoder:
+        """The encoder, verified.
+
+        Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError.
+        """
+        from agora.app.assembly import make_encoder  # noqa: PLC0415 - whoever opens late has it imported later
+
+        with self._choosing:
+            if self._encoder is None:
+                self._encoder = make_encoder(self.settings, self.log)
+            return self._encoder
+
+    @property
     def store(self) -> SqliteStore:
         """The open store.
 
-        Raises: EncoderUnavailable if it is still to be made and the encoder's server does not answer.
+        Raises: EncoderUnavailable if it is still to be made and the encoder's server does not answer; where it is
+        opened late, what opening it raises.
         """
-        return self._open(Deadline(self._loaded.settings.embedding.deadline)).store
+        return self._open(self._patience).store
 
     @property
     def notes(self) -> Notes:
@@ -133,30 +133,59 @@ class Agora:
 
         Raises: as `store`.
         """
-        return self._open(Deadline(self._loaded.settings.embedding.deadline)).notes
+        return self._open(self._patience).notes
 
-    def _open(self, deadline: Deadline) -> _Opened:
+    @property
+    def _patience(self) -> Deadline:
+        return Deadline(self.settings.embedding.deadline)
+
+    def _open(self, deadline: Deadline) -> Opened:
         """The store and what stands on it, opened at the first call that finds the encoder's dimension known."""
-        settle(self.encoder, deadline.within(self._loaded.settings.embedding.deadline))
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._made()
-            return self._opened
+        if (opened := self._opened) is not None:
+            return opened
+        from agora.app.assembly import assemble, settle  # noqa: PLC0415 - as in `encoder`
 
-    def _made(self) -> _Opened:
-        settings = self._loaded.settings
-        store = open_store(settings, self.encoder.fingerprint, self.clock, self.log)
-        cache, questions = self._caches()
-        notes = Notes(
-            store,
-            self.encoder,
-            self.clock,
-            self.log,
-            model_seconds=settings.embedding.deadline,
-            cache=cache,
-            questions=questions,
-        )
-        return _Opened(store, cache, notes, Tools(notes, self.clock, self._limits, self._about))
+        try:
+            encoder = self.encoder
+            settle(encoder, deadline.within(self.settings.embedding.deadline))
+            with self._lock:
+                if self._closed:
+                    raise StoreUnavailable("the server is ending", hint="Try again when it is back.")
+                if self._opened is None:
+                    self._opened = assemble(self.settings, encoder, self.clock, self.log, self._limits, self._about)
+                self.failure = None
+                return self._opened
+        except AgoraError as error:
+            self.failure = error
+            raise
+
+    def open_now(self) -> None:
+        """Return once the store is open.
+
+        Raises: what opening the store and the model raises.
+        """
+        self._open(self._patience)
+
+    def open_soon(self, then: Callable[[], None] = lambda: None) -> None:
+        """Open the store and load the model in a thread; `then` is called when both are ready or have failed.
+
+        What failed is logged and kept in `failure`; the next call tries again. A second call does nothing.
+        """
+        if self._opening is not None:
+            return
+
+        def run() -> None:
+            try:
+                self._open(self._patience)
+                self.log.info("ready", home=str(self.settings.home))
+                self.encoder.warm_up()
+            except AgoraError as error:
+                self.log.warning("the store is not open", code=error.code, message=error.message, hint=error.hint)
+            finally:
+                then()
+
+        self._opening = threading.Thread(target=run, name="agora-open", daemon=True)
+        self._opening.start()
 
     def services(self) -> Services:
         """What a server offers its clients."""
@@ -181,10 +210,10 @@ class Agora:
     def unready(self) -> list[dict[str, Any]]:
         """Why calls could not be answered now, one row a reason; blocking."""
         found = []
-        if (state := self.encoder.state) != "ready":
-            error = self.encoder.details().get("error")
-            found.append({"code": "warming_up" if error is None else "model_failed", "message": error or state})
         try:
+            if (state := self.encoder.state) != "ready":
+                error = self.encoder.details().get("error")
+                found.append({"code": "warming_up" if error is None else "model_failed", "message": error or state})
             store = self.store
             if (mismatch := store.mismatch) is not None:
                 found.append(mismatch.details())
@@ -238,7 +267,8 @@ class Agora:
     @property
     def purger(self) -> Purger:
         """Takes the bytes of forgotten notes out of store, index and cache."""
-        from agora.app.purging import make_purger  # noqa: PLC0415 - a server that starts has no use for it
+        from agora.app.indexing import unused_folders  # noqa: PLC0415 - a server that starts has no use for it
+        from agora.app.purging import make_purger  # noqa: PLC0415 - as above
 
         settings = self._loaded.settings
         opened = self._open(Deadline(settings.embedding.deadline))
@@ -275,29 +305,17 @@ class Agora:
         if self._scheduler is not None:
             self._scheduler.close()
         with self._lock:
+            self._closed = True
             opened = self._opened
-        self.encoder.close()
+        with self._choosing:
+            encoder = self._encoder
+        if encoder is not None:
+            encoder.close()
         if opened is None:
             return
         opened.store.close()
         if opened.cache is not None:
             opened.cache.close()
-
-    def _caches(self) -> tuple[TwoLevelCache | None, Encoder]:
-        """The cache of answers and the encoder that remembers questions, or none and the plain one by setting."""
-        settings = self._loaded.settings.cache
-        if not settings.enabled:
-            return None, self.encoder
-        disk = None
-        if settings.disk_entries:
-            disk = Disk(self._loaded.settings.home / CACHE_FILE, self.log, entries=settings.disk_entries)
-        results = TwoLevelCache(
-            self.clock, disk, entries=settings.entries, seconds=settings.seconds, disk_seconds=settings.disk_seconds
-        )
-        questions = CachedEncoder(
-            self.encoder, self.clock, disk, entries=settings.entries, disk_seconds=settings.disk_seconds
-        )
-        return results, questions
 
     def _about(self) -> dict[str, Any]:
         return {

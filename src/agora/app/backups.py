@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import CACHE_FILE, SystemClock
-from agora.app.opening import STORE_FILE, require_disk
+from agora.app.agora import SystemClock
+from agora.app.files import CACHE_FILE, STORE_FILE
+from agora.app.opening import require_disk
 from agora.app.reembedding import LOCK_FILE as REEMBED_LOCK
 from agora.app.repairing import LOCK as REPAIR_LOCK
 from agora.config.load import Loaded

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import CACHE_FILE
-from agora.app.opening import STORE_FILE
+from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.config.load import Loaded
 from agora.config.settings import EmbeddingSettings
 from agora.embedding.choose import choose_encoder, examined, is_settled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agora.app.files import STORE_FILE
 from agora.app.indexing import choose_index
 from agora.config.settings import Settings
 from agora.model.profile import Fingerprint
@@ -9,9 +10,6 @@ from agora.ports.clock import Clock
 from agora.ports.log import Log
 from agora.stores.sqlite.environment import require_own_disk
 from agora.stores.sqlite.store import SqliteStore
-
-STORE_FILE = "agora.db"
-"""Name of the canonical file in the data folder."""
 
 
 def require_disk(settings: Settings) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from agora.app.agora import SystemClock
-from agora.app.opening import STORE_FILE, open_store, require_disk
+from agora.app.files import STORE_FILE
+from agora.app.opening import open_store, require_disk
 from agora.config.load import FILE_NAME, Loaded, load_settings
 from agora.config.logs import get_logger
 from agora.config.settings import EmbeddingSettings

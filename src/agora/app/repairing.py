@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import CACHE_FILE, SystemClock
+from agora.app.agora import SystemClock
 from agora.app.checking import Row, cache_damage, diagnose, failures
-from agora.app.opening import STORE_FILE, open_store, require_disk
+from agora.app.files import CACHE_FILE, STORE_FILE
+from agora.app.opening import open_store, require_disk
 from agora.app.reembedding import LOCK_FILE as REEMBED_LOCK
 from agora.config.load import Loaded
 from agora.config.logs import get_logger

@@ -5,10 +5,10 @@ import logging
 import logging.handlers
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agora.config.settings import LogSettings, Settings
 from agora.config.tracebacks import without_words, write_without_words
@@ -29,13 +29,44 @@ def get_logger(name: str) -> BoundLogger:
     It never writes to stdout. Events are short constant texts, what varies goes into keywords; what a note or a
     question says is logged at no level, and tracebacks hold no values.
     """
-    import structlog  # noqa: PLC0415 - 50 ms that `agora --version` must not pay for
+    return cast("BoundLogger", _LateLogger(name))
 
-    if not structlog.is_configured():
-        # structlog's own default would print to stdout, which belongs to the protocol.
-        _configure_structlog()
-    logger: BoundLogger = structlog.stdlib.get_logger(name)
-    return logger
+
+class _LateLogger:
+    """structlog's logger of that name, made when the first record is to be written: importing it costs 50 ms."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._made: BoundLogger | None = None
+
+    def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - whatever structlog's logger has
+        level = _LEVELS.get(method)
+        if self._made is None and level is not None and not logging.getLogger(self._name).isEnabledFor(level):
+            return _nothing
+        return getattr(self._logger(), method)
+
+    def _logger(self) -> BoundLogger:
+        import structlog  # noqa: PLC0415 - as said
+
+        if self._made is None:
+            if not structlog.is_configured():
+                # structlog's own default would print to stdout, which belongs to the protocol.
+                _configure_structlog()
+            self._made = structlog.stdlib.get_logger(self._name)
+        return self._made
+
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "exception": logging.ERROR,
+}
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """What is called in place of a level that is not written."""
 
 
 def configure_logging(settings: Settings) -> None:
@@ -53,7 +84,9 @@ def configure_logging(settings: Settings) -> None:
     for handler in [handler for handler in root.handlers if (handler.name or "").startswith(_OURS)]:
         root.removeHandler(handler)
         handler.close()
-    _configure_structlog()
+    if "structlog" in sys.modules:
+        # Whoever uses it already may have set it up in another way.
+        _configure_structlog()
     # There is no stderr in a Windows program without a console.
     if sys.stderr is not None:
         root.addHandler(_to_stderr())
@@ -98,6 +131,21 @@ def _configure_structlog() -> None:
     )
 
 
+class _LateFormatter(logging.Formatter):
+    """The formatter that `make` makes, once there is a record."""
+
+    def __init__(self, make: Callable[[], logging.Formatter]) -> None:
+        super().__init__()
+        self._make = make
+        self._made: logging.Formatter | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As `logging.Formatter.format`."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made.format(record)
+
+
 def _formatter(*last: Any) -> logging.Formatter:  # noqa: ANN401 - structlog's processors have no common type
     import structlog  # noqa: PLC0415 - as in get_logger
 
@@ -108,21 +156,31 @@ def _formatter(*last: Any) -> logging.Formatter:  # noqa: ANN401 - structlog's p
 
 
 def _to_stderr() -> logging.Handler:
-    import structlog  # noqa: PLC0415 - as in get_logger
-
     handler = logging.StreamHandler(sys.stderr)
     handler.name = f"{_OURS}stderr"
-    handler.setFormatter(
-        _formatter(
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
-                # What a client sends may hold escape sequences; shown as a literal they do nothing.
-                repr_native_str=True,
-                exception_formatter=write_without_words,
-            )
+    handler.setFormatter(_LateFormatter(_for_people))
+    return handler
+
+
+def _for_people() -> logging.Formatter:
+    import structlog  # noqa: PLC0415 - as in get_logger
+
+    return _formatter(
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+            # What a client sends may hold escape sequences; shown as a literal they do nothing.
+            repr_native_str=True,
+            exception_formatter=write_without_words,
         )
     )
-    return handler
+
+
+def _for_programs() -> logging.Formatter:
+    import structlog  # noqa: PLC0415 - as in get_logger
+
+    return _formatter(
+        structlog.processors.ExceptionRenderer(without_words), structlog.processors.JSONRenderer(ensure_ascii=False)
+    )
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):
@@ -155,8 +213,6 @@ def _say(what: str) -> None:
 
 def _to_file(folder: Path, settings: LogSettings) -> logging.Handler | None:
     """The handler of this process's log file; None in a data folder that can only be read, which stderr tells."""
-    import structlog  # noqa: PLC0415 - as in get_logger
-
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -179,11 +235,7 @@ def _to_file(folder: Path, settings: LogSettings) -> logging.Handler | None:
         delay=True,
     )
     handler.name = f"{_OURS}file"
-    handler.setFormatter(
-        _formatter(
-            structlog.processors.ExceptionRenderer(without_words), structlog.processors.JSONRenderer(ensure_ascii=False)
-        )
-    )
+    handler.setFormatter(_LateFormatter(_for_programs))
     return handler
 
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from agora.memory.access import require
 from agora.model.browse import Listing, Named, Page
 from agora.model.caller import Caller
 from agora.model.crossref import Changes, Topic
 from agora.model.deadline import Deadline
-from agora.ports.records import Records
+
+if TYPE_CHECKING:
+    from agora.ports.records import Records
 
 
 class Browsing:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from agora.errors import AgoraError
 from agora.model.browse import Event
 from agora.model.deadline import Deadline
 from agora.ports.log import Log
-from agora.ports.records import Records
+
+if TYPE_CHECKING:
+    from agora.ports.records import Records
 
 Told = Callable[[tuple[Event, ...], bool], None]
 """Told of changes in order, and whether what is watched beside the store has changed too."""

@@ -55,6 +55,11 @@ class Lifecycle:
         """The present state."""
         return self._state
 
+    @property
+    def served(self) -> int:
+        """How many requests there have been."""
+        return self._served
+
     def move(self, state: State) -> None:
         """Go on to another state.
 

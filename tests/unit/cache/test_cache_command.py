@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agora.app.administration import cache_of
-from agora.app.agora import CACHE_FILE
+from agora.app.files import CACHE_FILE
 from agora.cache.disk import Disk
 from agora.config.load import load_settings
 from agora.testing import SilentLog

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agora.errors import AgoraError, NotFound, StoreError
-from agora.memory.notes import Notes
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
@@ -15,6 +14,9 @@ from agora.protocol import arguments, schemas
 from agora.protocol.context import Calling, Connection
 from agora.protocol.tools import crossref, shapes
 from agora.protocol.tools.table import BY_NAME, Tool
+
+if TYPE_CHECKING:
+    from agora.memory.notes import Notes
 
 Arguments = Mapping[str, Any]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agora.errors import EmbeddingError, NotFound
+from agora.errors import ConfigError, EmbeddingError, NotFound, StoreError
 from agora.model.deadline import Deadline
 from agora.protocol import schemas
 from agora.protocol.context import Connection
@@ -13,10 +13,11 @@ from agora.protocol.tools.table import BY_NAME
 
 
 class LateTools(Tools):
-    """The tools of a store that cannot be made before an encoder's server has said how long its vectors are.
+    """The tools of a store that is not open yet.
 
-    Each call asks the server again, within its deadline, and fails with what it says; once it has answered,
-    every call goes to the tools of the open store. The status tells of the failure instead of failing.
+    Each call opens it, within its deadline, and fails with what stands against that: a damaged store, or an encoder's
+    server that has not said how long its vectors are. Once it is open, every call goes to the tools of the open
+    store. The status tells of the failure instead of failing.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class LateTools(Tools):
     ) -> dict[str, Any]:
         """As `Tools.call`.
 
-        Raises: EmbeddingError too, from every tool but the status.
+        Raises: EmbeddingError, StoreError and ConfigError too, from every tool but the status.
         """
         tool = BY_NAME.get(name)
         if tool is None:
@@ -46,7 +47,7 @@ class LateTools(Tools):
         schemas.check(tool.input, given)
         try:
             tools = self._opened(deadline)
-        except EmbeddingError as error:
+        except (EmbeddingError, StoreError, ConfigError) as error:
             if name != "agora_status":
                 raise
             caller = connection.caller(client, version)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agora.memory.notes import Got
 from agora.memory.packing import METADATA_SHOWN, SAVERS_SHOWN, metadata_size
 from agora.model.note import Note, Saved
 from agora.model.query import Answer, Hit
 from agora.model.selection import Forgotten, Restored
 from agora.protocol.times import written
+
+if TYPE_CHECKING:
+    from agora.memory.notes import Got
 
 _SAVERS = 50
 _VERSIONS = 50

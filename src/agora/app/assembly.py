@@ -1,0 +1,76 @@
+"""The encoder, the store and what stands on them, put together as the settings want it.
+
+Apart from `agora.app.agora` because importing it costs as much as a server's whole start may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from agora.app.files import CACHE_FILE, STORE_FILE
+from agora.app.opening import open_store
+from agora.cache.disk import Disk
+from agora.cache.embeddings import CachedEncoder
+from agora.cache.results import TwoLevelCache
+from agora.config.settings import Settings
+from agora.embedding.choose import choose_encoder, is_settled, settle
+from agora.memory.notes import Notes
+from agora.ports.clock import Clock
+from agora.ports.encoder import Encoder
+from agora.ports.log import Log
+from agora.protocol.tools.handlers import Limits, Tools
+from agora.stores.sqlite.profile import profile_of
+from agora.stores.sqlite.store import SqliteStore
+
+__all__ = ["Opened", "assemble", "is_settled", "make_encoder", "settle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What there is once the length of the vectors is known."""
+
+    store: SqliteStore
+    cache: TwoLevelCache | None
+    notes: Notes
+    tools: Tools
+
+
+def make_encoder(settings: Settings, log: Log) -> Encoder:
+    """The encoder that is set, its files verified, its model not yet loaded.
+
+    Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError.
+    """
+    encoder = choose_encoder(settings.embedding, log, partial(profile_of, settings.home / STORE_FILE))
+    encoder.verify()
+    return encoder
+
+
+def assemble(
+    settings: Settings, encoder: Encoder, clock: Clock, log: Log, limits: Limits, about: Callable[[], dict[str, Any]]
+) -> Opened:
+    """The open store and its services, for an encoder that is settled.
+
+    Raises: ConfigError, MissingExtra, StoreUnavailable, StoreCorrupt, StoreVersion.
+    """
+    store = open_store(settings, encoder.fingerprint, clock, log)
+    cache, questions = _caches(settings, encoder, clock, log)
+    notes = Notes(
+        store, encoder, clock, log, model_seconds=settings.embedding.deadline, cache=cache, questions=questions
+    )
+    return Opened(store, cache, notes, Tools(notes, clock, limits, about))
+
+
+def _caches(settings: Settings, encoder: Encoder, clock: Clock, log: Log) -> tuple[TwoLevelCache | None, Encoder]:
+    """The cache of answers and the encoder that remembers questions, or none and the plain one by setting."""
+    wanted = settings.cache
+    if not wanted.enabled:
+        return None, encoder
+    disk = Disk(settings.home / CACHE_FILE, log, entries=wanted.disk_entries) if wanted.disk_entries else None
+    results = TwoLevelCache(
+        clock, disk, entries=wanted.entries, seconds=wanted.seconds, disk_seconds=wanted.disk_seconds
+    )
+    questions = CachedEncoder(encoder, clock, disk, entries=wanted.entries, disk_seconds=wanted.disk_seconds)
+    return results, questions
