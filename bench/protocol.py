@@ -30,7 +30,7 @@ def servers(home: str) -> dict[str, tuple[list[str], dict[str, str]]]:
     return {
         "sdk": ([sys.executable, str(HERE / "sdk_server.py")], {}),
         "protocol": ([sys.executable, "-m", "bench.noop_server"], {}),
-        "agora": ([sys.executable, "-m", "agora", "serve"], {"AGORA_HOME": home}),
+        "agora": ([sys.executable, "-m", "agora", "serve", "--in-process"], {"AGORA_HOME": home}),
     }
 
 

@@ -74,7 +74,7 @@ def main() -> None:
 
 def _agora(home: Path) -> Server:
     environment = {"AGORA_HOME": str(home), "AGORA_LOG_LEVEL": "warning"}
-    return Server([sys.executable, "-m", "agora", "serve", "-n", "bench"], environment)
+    return Server([sys.executable, "-m", "agora", "serve", "--in-process", "-n", "bench"], environment)
 
 
 def _starts(open_server: Callable[[], Server]) -> dict[str, Any]:

@@ -96,10 +96,13 @@ def _structured(result: CallToolResult) -> dict[str, Any]:
 
 
 def environment(home: Path, settings: Mapping[str, object] | None = None) -> dict[str, str]:
-    """The environment of a server process: the checkout importable, `settings` by dotted name, no others."""
+    """The environment of a server process: the checkout importable, `settings` by dotted name, no others.
+
+    A server over stdio is a process of its own unless `server.shared` says otherwise.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AGORA_")}
     given = {f"AGORA_{key.replace('.', '_').upper()}": str(value) for key, value in (settings or {}).items()}
-    return kept | {"PYTHONPATH": str(SOURCE), "AGORA_HOME": str(home)} | given
+    return kept | {"PYTHONPATH": str(SOURCE), "AGORA_HOME": str(home), "AGORA_SERVER_SHARED": "false"} | given
 
 
 def over_stdio(home: Path, settings: Mapping[str, object] | None = None, folder: Path | None = None) -> object:

@@ -20,9 +20,12 @@ PATIENCE = 30.0
 
 
 def environment(home: Path | None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's, with the checkout importable and no setting of Agora but the data folder."""
+    """This process's, with the checkout importable and no setting of Agora but the data folder.
+
+    Each server is a process of its own, which its test sees to: `AGORA_SERVER_SHARED` has to ask for a shared one.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGORA_", "PYTHONUNBUFFERED"))}
-    kept |= {"PYTHONPATH": str(SOURCE)}
+    kept |= {"PYTHONPATH": str(SOURCE), "AGORA_SERVER_SHARED": "false"}
     if home is not None:
         kept["AGORA_HOME"] = str(home)
     return kept | dict(extra or {})

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tests.integration.processes import AGORA, RunAgora, environment
 
@@ -293,11 +294,12 @@ def test_help_and_version_are_there(run_agora: RunAgora) -> None:
     assert not any(line.endswith("...") for line in described), "no description is cut"
 
 
-def test_the_demo_finds_the_note_of_one_process_in_another_and_tells_of_it(
+def test_the_demo_finds_the_note_of_one_session_in_another_and_tells_of_it(
     run_agora: RunAgora, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = said(run_agora("demo", "--json", env={"AGORA_AGENT": "somebody", "AGORA_NAMESPACE_DEFAULT": "x/y"}))
-    assert steps["a"]["pid"] != steps["b"]["pid"]
+    assert steps["a"]["pid"] == steps["b"]["pid"]
+    assert not psutil.pid_exists(steps["a"]["pid"]), "the demo ends the server that it started"
     for answer in ("first", "second"):
         (hit,) = steps["b"][answer]["results"]
         assert hit["id"] == steps["a"]["saved"][0]["id"]
@@ -309,8 +311,8 @@ def test_the_demo_finds_the_note_of_one_process_in_another_and_tells_of_it(
     _tell(steps)
     told = capsys.readouterr().out
     for line in (
-        f"agent A  server process {steps['a']['pid']}",
-        f"agent B  server process {steps['b']['pid']}",
+        f"agent A  started server process {steps['a']['pid']}",
+        f"agent B  found server process {steps['b']['pid']}",
         "saved by agent-a",
         hit["content"],
     ):

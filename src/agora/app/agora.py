@@ -67,14 +67,17 @@ class Agora:
     server is opened late in any case: it has to wait for the first answer, which says how long they are.
     """
 
-    def __init__(self, loaded: Loaded, *, late: bool = False) -> None:
-        """Open the store and verify the model, unless `late`.
+    def __init__(
+        self, loaded: Loaded, *, late: bool = False, server: Callable[[], dict[str, Any]] | None = None
+    ) -> None:
+        """Open the store and verify the model, unless `late`; `server` tells of the process for the status.
 
         Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError, StoreUnavailable, StoreCorrupt, StoreVersion;
         with `late` none of them.
         """
         settings = loaded.settings
         self._loaded = loaded
+        self._server = server
         self.clock = SystemClock()
         self.log = get_logger("agora")
         self._lock = threading.Lock()
@@ -242,12 +245,14 @@ class Agora:
         token: str = "",
         namespace: str | None = None,
         lifecycle: Lifecycle | None = None,
+        own: Settings | None = None,
     ) -> Connection:
         """A new connection for a client that works in `folder`, or showed the token of that name.
 
         `namespace` is the token's; it goes before the setting. `lifecycle` is what agora_status shows of it.
+        `own` are the settings of the client's session where they may differ from the process's.
         """
-        settings = self._loaded.settings
+        settings = own or self._loaded.settings
         return Connection(
             at_ms=int(self.clock.now().timestamp() * 1000),
             origin=origin,
@@ -324,6 +329,7 @@ class Agora:
             "pid": os.getpid(),
             "home": str(self._loaded.settings.home),
             "configuration": str(self._loaded.file) if self._loaded.file else None,
+            **({} if self._server is None else {"server": self._server()}),
             "maintenance": None if self._scheduler is None else self._scheduler.details(),
         }
 

@@ -52,7 +52,7 @@ def demo(
     question: Annotated[str, typer.Option(help="What the second agent asks.")] = _QUESTION,
     json_wanted: Json = False,
 ) -> None:
-    """One agent saves what it learned; another process finds it."""
+    """One agent saves what it learned; another one finds it."""
     with errors_as_status(json_wanted=json_wanted):
         if home is not None:
             steps = _played(home, question)
@@ -71,6 +71,8 @@ def _played(home: Path, question: str) -> dict[str, Any]:
     import anyio  # noqa: PLC0415 - `agora --help` must not pay for it
     from mcp import MCPError  # noqa: PLC0415 - as above
 
+    from agora.daemon import control  # noqa: PLC0415 - as above
+
     try:
         return anyio.run(_play, home, question)
     except (AgoraError, MCPError, ExceptionGroup) as error:
@@ -85,10 +87,12 @@ def _played(home: Path, question: str) -> dict[str, Any]:
                 f"a server process of the demo failed: {cause}", hint="Its own words are above; see `agora doctor`."
             ) from None
         raise
+    finally:
+        control.stop(home)
 
 
 async def _play(home: Path, question: str) -> dict[str, Any]:
-    """Two server processes on one data folder, one after the other, each with its own client."""
+    """Two sessions on one data folder, one after the other, each with its own client; the first starts the server."""
     steps: dict[str, Any] = {"home": str(home), "question": question}
     async with _Agent("agent-a", home) as first:
         steps["a"] = {"pid": await first.pid(), "start_ms": first.start_ms, "saved": []}
@@ -104,7 +108,7 @@ async def _play(home: Path, question: str) -> dict[str, Any]:
 
 
 class _Agent:
-    """A client with a server process of its own, as an agent's session has."""
+    """A client with a session of its own, as an agent has."""
 
     def __init__(self, name: str, home: Path) -> None:
         self._name = name
@@ -153,12 +157,12 @@ def _environment() -> dict[str, str]:
 
 def _tell(steps: dict[str, Any]) -> None:
     a, b = steps["a"], steps["b"]
-    print(f"agent A  server process {a['pid']}, started in {a['start_ms']:.0f} ms")
+    print(f"agent A  started server process {a['pid']}, ready in {a['start_ms']:.0f} ms")
     for note in a["saved"]:
         print(f"  saved {note['id']} in {note['ms']:.0f} ms: {note['content'][:70]}…")
-    print(f"\nagent B  server process {b['pid']}, started in {b['start_ms']:.0f} ms")
+    print(f"\nagent B  found server process {b['pid']}, ready in {b['start_ms']:.0f} ms")
     print(f"  asks: {steps['question']}")
-    for name, said in (("first", "with the model still loading"), ("second", "when asked again, from the cache")):
+    for name, said in (("first", "the first time"), ("second", "when asked again, from the cache")):
         print(f"  answered in {b[name]['ms']:.0f} ms {said}")
     for hit in b["second"]["results"]:
         print(f"\n  {hit['score']:.2f}  {hit.get('title', '')}")

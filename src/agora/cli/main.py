@@ -21,6 +21,7 @@ from agora.cli.notes import forget, get, query, restore, save, status
 from agora.cli.purge import purge
 from agora.cli.reembed import reembed
 from agora.cli.serve import serve
+from agora.cli.server import server
 from agora.cli.token import token
 
 app = typer.Typer(
@@ -56,6 +57,7 @@ for _command in (
     reembed,
 ):
     app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)
+app.add_typer(server)
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,14 +9,22 @@ from collections.abc import Mapping
 from agora.errors import AgoraError
 
 
-def quick_serve(options: Mapping[str, str]) -> int:
-    """The exit status of a server over stdio; an error is told on stderr."""
+def quick_serve(options: Mapping[str, str], *, in_process: bool, reason: str = "") -> int:
+    """The exit status of a server over stdio in this process; an error is told on stderr.
+
+    `in_process`: the user wants that. Otherwise a shared server was tried and there can be none, for that `reason`;
+    without a reason the settings have to be read to know whether one is wanted.
+    """
     from agora.cli.serve_stdio import serve_stdio  # noqa: PLC0415 - see below
 
     # Notes are the user's alone: every file made from here on is readable by nobody else.
     os.umask(0o077)
     try:
-        return serve_stdio(options)
+        if not (in_process or reason):
+            reason = _shared_after_all(options)
+        if reason:
+            print(f"agora: {reason}; this session has a server of its own", file=sys.stderr, flush=True)
+        return serve_stdio(options, reason=reason)
     except AgoraError as error:
         # It knows the settings, whose import must come after the streams are claimed.
         from agora.cli import output  # noqa: PLC0415 - as said
@@ -25,3 +33,18 @@ def quick_serve(options: Mapping[str, str]) -> int:
         return output.fail(error, json_wanted=False)
     except KeyboardInterrupt:
         return 130
+
+
+def _shared_after_all(options: Mapping[str, str]) -> str:
+    """Serve as a session of the shared server if the settings want one; returns if not, with the reason if it failed.
+
+    Raises: ConfigError.
+    """
+    from agora.config.load import load_settings  # noqa: PLC0415 - a session that is told all has no use for it
+
+    settings = load_settings(options).settings
+    if not settings.server.shared:
+        return ""
+    from agora.shim.session import serve_at  # noqa: PLC0415 - as above
+
+    return serve_at(str(settings.home), dict(options))

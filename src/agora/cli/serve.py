@@ -22,6 +22,9 @@ def serve(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="With --http: ask for no token. Loopback addresses alone.")
     ] = False,
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="Serve from this process alone, without the shared server.")
+    ] = False,
     home: Home = None,
     config: Config = None,
 ) -> None:
@@ -33,9 +36,9 @@ def serve(
             raise typer.Exit(serve_http(http, _options(namespace, agent, home, config), authenticate=not no_auth))
         if no_auth:
             raise ConfigError("--no-auth goes with --http", hint="Over standard input and output there is no token.")
-        from agora.cli.serve_stdio import serve_stdio  # noqa: PLC0415 - the other commands must not pay for it
+        from agora.cli.quick import quick_serve  # noqa: PLC0415 - the other commands must not pay for it
 
-        raise typer.Exit(serve_stdio(_options(namespace, agent, home, config)))
+        raise typer.Exit(quick_serve(_options(namespace, agent, home, config), in_process=in_process))
 
 
 def _options(namespace: str | None, agent: str | None, home: Path | None, config: Path | None) -> dict[str, str]:

@@ -15,10 +15,11 @@ OPEN_AFTER_SECONDS = 0.05
 """So long after it can be spoken to a server opens its store: the client's first messages are answered before."""
 
 
-def serve_stdio(options: Mapping[str, str]) -> int:
+def serve_stdio(options: Mapping[str, str], *, reason: str = "") -> int:
     """The exit status of a server for the client at the other end of the process's pipes.
 
-    `options` maps settings to what the command line gave. A store that cannot be opened fails each call with the
+    `options` maps settings to what the command line gave; `reason` is why there is no shared server,
+    for the status. A store that cannot be opened fails each call with the
     reason; if there was no call, that is raised at the end.
 
     Raises: ConfigError; what opening the store and the model raises.
@@ -30,7 +31,7 @@ def serve_stdio(options: Mapping[str, str]) -> int:
     # The imports make a hundred thousand objects that stay: collecting among them costs an eighth of the start.
     gc.disable()
     _fewer_arenas()
-    return _serve(options)
+    return _serve(options, reason)
 
 
 def _fewer_arenas() -> None:
@@ -48,7 +49,7 @@ _M_ARENA_MAX = -8
 """From glibc's malloc.h."""
 
 
-def _serve(options: Mapping[str, str]) -> int:
+def _serve(options: Mapping[str, str], reason: str) -> int:
     from agora.app.agora import Agora  # noqa: PLC0415 - after the streams are claimed
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
@@ -59,7 +60,7 @@ def _serve(options: Mapping[str, str]) -> int:
 
     loaded = load_settings(options)
     configure_logging(loaded.settings)
-    agora = Agora(loaded, late=True)
+    agora = Agora(loaded, late=True, server=lambda: {"shared": False, **({"reason": reason} if reason else {})})
     lifecycle = Lifecycle(agora.log, "stdio")
     connection = agora.connection(folder=Path.cwd(), lifecycle=lifecycle)
     log = get_logger("agora.serve")

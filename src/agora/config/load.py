@@ -44,20 +44,24 @@ class Loaded:
         return [Row(key, plain(value_of(self.settings, key)), self.sources[key], text) for key, _, _, text in SETTINGS]
 
 
-def load_settings(cli: Mapping[str, Any] = _NONE, env: Mapping[str, str] | None = None) -> Loaded:
+def load_settings(
+    cli: Mapping[str, Any] = _NONE, env: Mapping[str, str] | None = None, *, folder: Path | None = None
+) -> Loaded:
     """The settings that hold: command line over `AGORA_*` variables over `agora.toml` over defaults.
 
     `cli` maps dotted keys to values, None for an option that was not given; `config` names the file as
-    AGORA_CONFIG does. `env` stands in for the environment of the process. Nothing is created or written.
+    AGORA_CONFIG does. `env` stands in for the environment of the process, `folder` for the folder that it works in,
+    which relative paths start from. Nothing is created or written.
 
     Raises: UnknownKey with the nearest name; ConfigError with the place of the mistake.
     """
     env = os.environ if env is None else env
+    folder = folder or Path.cwd()
     given = {key: value for key, value in cli.items() if key != "config"}
     above = from_environment(env) | from_options(given)
     named = cli.get("config") or env.get(CONFIG_VARIABLE, "").strip() or None
-    home = _absolute(above["home"].value, Path.cwd()) if "home" in above else Settings().home
-    file = _absolute(named, Path.cwd()) if named else home / FILE_NAME
+    home = _absolute(above["home"].value, folder) if "home" in above else Settings().home
+    file = _absolute(named, folder) if named else home / FILE_NAME
     read = from_file(file, env, required=named is not None)
     below = read or {}
     if "home" in below and not named:

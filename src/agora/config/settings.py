@@ -218,10 +218,17 @@ class PromptSettings(Section):
 
 
 class ServerSettings(Section):
-    """`agora serve`."""
+    """`agora serve` and the server that its sessions share."""
 
     drain: Seconds = Field(
         default=1.0, le=60, description="Seconds that running calls get to finish when the server ends."
+    )
+    shared: bool = Field(
+        default=True,
+        description="Whether the sessions of a data folder share one server process; otherwise each has its own.",
+    )
+    idle_seconds: Seconds = Field(
+        default=900.0, le=31_536_000, description="Seconds after its last session at which the shared server ends."
     )
 
 

@@ -76,7 +76,7 @@ class _Connection:
         self._server = server
         self._options = options
         self._log = options.log
-        self._out = Outbound(write, options.log)
+        self._out = Outbound(write, options.log, options.request_prefix)
         self._lanes: dict[Era, Lane] = {}
         self._lane_over = anyio.Event()
         self._handshake_seen = False
@@ -117,8 +117,8 @@ class _Connection:
                 await self._notification(message)
             case JSONRPCResponse() | JSONRPCError():
                 # Only the handshake era lets a server ask its client.
-                if (lane := self._lanes.get(Era.LEGACY)) is not None:
-                    await lane.send(SessionMessage(message))
+                if (lane := self._lanes.get(Era.LEGACY)) is not None and (own := self._own(message)) is not None:
+                    await lane.send(SessionMessage(own))
             case Refusal(answer):
                 self._log.debug("refused a line with %s", answer.error.code)
                 await self._out.stream.send(answer)
@@ -126,6 +126,17 @@ class _Connection:
                 await self._out.stream.send(self._refuse_text(message))
             case Ignored(reason):
                 self._log.debug("ignored %s", reason)
+
+    def _own(self, message: JSONRPCResponse | JSONRPCError) -> JSONRPCResponse | JSONRPCError | None:
+        """The client's answer under the id that the lane gave its question; None if another server asked."""
+        prefix = self._options.request_prefix
+        if not prefix:
+            return message
+        given = message.id
+        if not isinstance(given, str) or not given.startswith(prefix) or not given[len(prefix) :].isdecimal():
+            self._log.debug("ignored an answer to another server")
+            return None
+        return message.model_copy(update={"id": int(given[len(prefix) :])})
 
     async def _request(self, request: JSONRPCRequest, tasks: TaskGroup) -> None:
         await self._out.room(self._options.max_in_flight)

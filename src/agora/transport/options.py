@@ -40,6 +40,8 @@ class ConnectionOptions:
     `init_options`: makes the answer to `initialize` from the server (capability flags).
     `refuse_text`: makes the whole result of a `tools/call` whose arguments hold text that is not Unicode;
     without it the result is `isError` with `structuredContent.error` as `InvalidInput.details()`.
+    `request_prefix`: stands before the ids of what the server asks its client, where a client may see several servers
+    one after the other: an answer that is meant for another is dropped.
     `log`: never receives contents above DEBUG.
     """
 
@@ -47,4 +49,5 @@ class ConnectionOptions:
     max_in_flight: int = 256
     init_options: Callable[[Server[Any]], InitializationOptions] = default_init_options
     refuse_text: Callable[[BadText], dict[str, Any]] | None = None
+    request_prefix: str = ""
     log: Log = LOG

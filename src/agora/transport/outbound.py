@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
+from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
 from pydantic_core import PydanticSerializationError
 
 from agora.transport.lanes import Era
@@ -40,8 +40,9 @@ class Outbound:
     more) is dropped. Bare messages are the connection's own and are written as they are.
     """
 
-    def __init__(self, write: Callable[[bytes], Awaitable[None]], log: Log) -> None:
+    def __init__(self, write: Callable[[bytes], Awaitable[None]], log: Log, request_prefix: str = "") -> None:
         self._write = write
+        self._prefix = request_prefix
         self._log = log
         self._calls: dict[RequestId, Call] = {}
         # Answers on their way. Their ids are free again: who has read an answer may use its id at once, and that
@@ -124,6 +125,8 @@ class Outbound:
         if not isinstance(item, SessionMessage):
             return item, None
         message = item.message
+        if self._prefix and isinstance(message, JSONRPCRequest):
+            return message.model_copy(update={"id": f"{self._prefix}{message.id}"}), None
         if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
             return message, None
         if message.id not in self._calls:

@@ -101,6 +101,8 @@ def test_every_setting_can_be_set_in_the_file_and_by_its_variable(tmp_path: Path
         "prompts.folder": "'/data/prompts'",
         "prompts.language": "'it'",
         "server.drain": "0.5",
+        "server.shared": "false",
+        "server.idle_seconds": "30",
         "http.hosts": "'agora.lan, [fd00::1]:8765'",
         "http.origins": "'https://app.example.com'",
         "http.sessions": "10",

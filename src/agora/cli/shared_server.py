@@ -1,0 +1,142 @@
+"""The process of the shared server, as `agora serve` and `agora server start` start it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agora.errors import AgoraError, ConfigError
+from agora.shim.places import LOCK, RUN, STOPPED
+
+if TYPE_CHECKING:
+    from agora.config.load import Loaded
+    from agora.daemon.hello import Hello
+
+_OWN = frozenset({"namespace.default", "agent"})
+"""Settings that belong to one session and not to the server."""
+
+_KEPT = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "SHELL"),
+        *("SYSTEMROOT", "WINDIR", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "COMSPEC", "PATHEXT"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"),
+    }
+)
+_KEPT_PREFIXES = ("LC_", "XDG_", "PYTHON")
+
+
+def run_shared_server(arguments: list[str]) -> int:
+    """The exit status of the shared server; `arguments` are `--home`, `--config`, and `--lock` if that was taken."""
+    os.umask(0o077)
+    gc.disable()
+    try:
+        return _run(arguments)
+    except AgoraError as error:
+        print(f"agora: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+
+
+def _run(arguments: list[str]) -> int:
+    given = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    options = {name[2:]: given[name] for name in ("--home", "--config") if name in given}
+    from agora.config.load import load_settings  # noqa: PLC0415 - the other commands must not pay for it
+    from agora.daemon.lock import take  # noqa: PLC0415 - as above
+    from agora.daemon.place import listen, run_folder  # noqa: PLC0415 - as above
+
+    loaded = load_settings(options)
+    home = loaded.settings.home
+    folder = run_folder(home)
+    lock = take(folder / LOCK, int(given["--lock"]) if "--lock" in given else None)
+    (folder / STOPPED).unlink(missing_ok=True)
+    place = listen(home)
+    environment = dict(os.environ)
+    _clean(os.environ)
+    os.chdir(home)
+    return _serve(loaded, options, environment, place, lock)
+
+
+def _clean(environment: Any) -> None:  # noqa: ANN401 - os.environ has a type of its own
+    """Leave what a program needs to run: the rest is the business of the session that happened to start the server."""
+    for name in list(environment):
+        if name.upper() not in _KEPT and not name.startswith(_KEPT_PREFIXES):
+            del environment[name]
+
+
+def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, str], place: Any, lock: Any) -> int:  # noqa: ANN401 - their types are imported below
+    from agora.app.agora import Agora  # noqa: PLC0415 - as above
+    from agora.config.load import load_settings  # noqa: PLC0415 - as above
+    from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
+    from agora.daemon.server import Changed, Older, SharedServer, Terms, find_peer, run_server  # noqa: PLC0415 - as above
+    from agora.protocol.lifecycle import Lifecycle  # noqa: PLC0415 - as above
+    from agora.protocol.peer import Peer  # noqa: PLC0415 - as above
+    from agora.protocol.server import make_server  # noqa: PLC0415 - as above
+    from agora.protocol.tools.table import TABLE  # noqa: PLC0415 - as above
+
+    settings = loaded.settings
+    configure_logging(settings)
+    log = get_logger("agora.server")
+
+    def of(hello: Hello) -> Loaded:
+        env = {name: value for name, value in environment.items() if not name.startswith("AGORA_")} | dict(hello.env)
+        return load_settings(hello.options, env, folder=Path(hello.cwd))
+
+    def admit(hello: Hello) -> None:
+        from agora import __version__  # noqa: PLC0415 - as above
+        from agora.daemon.hello import older  # noqa: PLC0415 - as above
+
+        if older(__version__, hello.version):
+            raise Older(f"a session of release {hello.version} takes over from {__version__}")
+        differing = _differing(loaded, of(hello))
+        if not differing:
+            return
+        if _differing(loaded, load_settings(options, environment)):
+            raise Changed("the configuration file has changed")
+        raise ConfigError(f"the shared server runs with other settings: {', '.join(differing)}")
+
+    def open_peer(hello: Hello) -> Peer:
+        lifecycle = Lifecycle(agora.log, "stdio, shared server")
+        folder = Path(hello.cwd)
+        connection = agora.connection(
+            folder=folder if folder.is_dir() else None,
+            lifecycle=lifecycle,
+            own=of(hello).settings,
+        )
+        return Peer(connection, agora.log)
+
+    terms = Terms(
+        admit=admit,
+        open_peer=open_peer,
+        safe=tuple(tool.name for tool in TABLE if tool.read_only),
+        idle_seconds=settings.server.idle_seconds,
+        drain_seconds=settings.server.drain,
+        line_bytes=settings.limits.line_bytes,
+        on_stopped=(settings.home / RUN / STOPPED).touch,
+        log=get_logger("agora.transport"),
+    )
+    agora = Agora(loaded, late=True, server=lambda: shared.details())  # noqa: PLW0108 - it is made below
+    shared = SharedServer(make_server(agora.services(), find_peer, agora.log), place, lock, terms)
+
+    def opened() -> None:
+        gc.freeze()
+        gc.enable()
+
+    def on_ready() -> None:
+        log.info("listening", home=str(settings.home))
+        agora.open_soon(opened)
+        agora.start_maintenance()
+
+    return run_server(shared, on_ready=on_ready, on_stop=agora.close, terms=terms)
+
+
+def _differing(one: Loaded, other: Loaded) -> list[str]:
+    """The settings in which the two differ, apart from those that belong to a session."""
+    from agora.config.settings import SETTINGS, value_of  # noqa: PLC0415 - as above
+
+    keys = [row.key for row in SETTINGS if row.key not in _OWN]
+    return [key for key in keys if value_of(one.settings, key) != value_of(other.settings, key)]

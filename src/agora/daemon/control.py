@@ -1,0 +1,111 @@
+"""Asks the shared server of a data folder from outside, and starts it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from agora.errors import StoreUnavailable
+from agora.shim import starting
+from agora.shim.places import LOG, RUN, STOPPED
+from agora.shim.reaching import START_SECONDS, Refused, dial, greet, hello
+
+ENDS_SECONDS = 15.0
+"""How long a server may take to end: its calls have `server.drain` seconds, and it is ended hard after that."""
+
+
+def ask(home: Path, command: str) -> dict[str, Any] | None:
+    """The server's answer; None if none runs.
+
+    Raises: StoreUnavailable if it does not answer.
+    """
+    try:
+        dialled = dial(str(home))
+        if dialled is None:
+            return None
+        sock, token = dialled
+        answer, _ = greet(sock, {**hello(str(home), {}, {}), "command": command, "token": token})
+        sock.close()
+    except Refused as reason:
+        raise _unusable(home, str(reason)) from None
+    if answer is None:
+        return None
+    if answer.get("ok") is not True:
+        raise _unusable(home, str(answer.get("message")))
+    return {name: value for name, value in answer.items() if name not in {"agora", "ok"}}
+
+
+def start(home: Path, options: dict[str, str]) -> dict[str, Any]:
+    """Start the server if none runs; what it says of itself.
+
+    Raises: StoreUnavailable if it does not come up, with the last words of its log.
+    """
+    until = time.monotonic() + START_SECONDS
+    tries = 0
+    while (found := ask(home, "status")) is None:
+        try:
+            if starting.start(str(home), options):
+                tries += 1
+        except Refused as reason:
+            raise _unusable(home, str(reason)) from None
+        if tries > 1 or time.monotonic() > until:
+            last = log(home, 1) or ["nothing was written to its log"]
+            raise _unusable(home, f"the shared server does not start: {last[-1]}")
+        time.sleep(0.05)
+    return found
+
+
+def stop(home: Path, command: str = "stop") -> dict[str, Any] | None:
+    """End the server and wait until it is gone; what it said of itself, None if none ran.
+
+    Raises: StoreUnavailable if it does not end.
+    """
+    found = ask(home, command)
+    if found is None:
+        return None
+    until = time.monotonic() + ENDS_SECONDS
+    while _alive(int(found["pid"])):
+        if time.monotonic() > until:
+            raise _unusable(home, f"the shared server (process {found['pid']}) does not end")
+        time.sleep(0.02)
+    return found
+
+
+def is_stopped(home: Path) -> bool:
+    """Whether a person ended the server and nobody has started it since."""
+    return (home / RUN / STOPPED).exists()
+
+
+def log(home: Path, lines: int) -> list[str]:
+    """The last lines of the server's log."""
+    try:
+        text = (home / RUN / LOG).read_text("utf-8", "replace")
+    except OSError:
+        return []
+    return text.splitlines()[-lines:]
+
+
+def _alive(pid: int) -> bool:
+    if os.name == "nt":
+        import ctypes  # noqa: PLC0415 - Windows alone has no other way
+
+        kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore] # it is there on Windows alone
+        handle = kernel.OpenProcess(0x100000, 0, pid)
+        if not handle:
+            return False
+        ended = kernel.WaitForSingleObject(handle, 0) == 0
+        kernel.CloseHandle(handle)
+        return not ended
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _unusable(home: Path, message: str) -> StoreUnavailable:
+    return StoreUnavailable(message, hint=f"`agora server logs` shows what it wrote; the file is {home / RUN / LOG}.")

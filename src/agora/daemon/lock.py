@@ -1,0 +1,57 @@
+"""One server of a data folder: whoever holds the lock is it, and a server that is gone holds none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from agora.errors import StoreUnavailable
+
+
+class Lock:
+    """The held lock. The system frees it when the process is gone, however it went."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        # A backend that inherited it would keep the next server out.
+        os.set_inheritable(fd, False)  # noqa: FBT003 - as the system has it
+
+    def release(self) -> None:
+        """Let the next server start; may be called again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def take(path: Path, inherited: int | None = None) -> Lock:
+    """The lock at `path`, which whoever started this process may have taken for it.
+
+    Raises: StoreUnavailable if a server runs already.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600) if inherited is None else inherited
+    if _locked(fd):
+        return Lock(fd)
+    os.close(fd)
+    raise StoreUnavailable("the shared server of this data folder runs already", hint="`agora server status` shows it.")
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _locked(fd: int) -> bool:
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _locked(fd: int) -> bool:
+        # On a descriptor that was inherited locked this changes nothing.
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

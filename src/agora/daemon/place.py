@@ -1,0 +1,138 @@
+"""Where the shared server listens: a socket that its user alone can connect to."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import socket
+import stat
+import struct
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from agora.errors import StoreUnavailable
+from agora.shim.places import ADDRESS, RUN, short_folder, socket_of
+
+BACKLOG = 512
+
+
+class Place:
+    """A listening socket, and the file by which clients find it."""
+
+    def __init__(self, sock: socket.socket, file: Path, token: str = "") -> None:
+        self.sock = sock
+        self._file = file
+        self._inode = file.stat().st_ino
+        self._token = token
+
+    def close(self) -> None:
+        """Take no more connections; those that wait are refused. The file of another server stays."""
+        with suppress(OSError):
+            if self._file.stat().st_ino == self._inode:
+                self._file.unlink()
+        self.sock.close()
+
+    def admits(self, sock: socket.socket, token: str) -> bool:
+        """Whether the other end of `sock` is a process of this user's."""
+        if self._token:
+            return hmac.compare_digest(token.encode(), self._token.encode())
+        return _user_of(sock) == os.geteuid()
+
+
+def run_folder(home: Path) -> Path:
+    """The folder of lock, socket and log, made if need be.
+
+    Raises: StoreUnavailable if others could write to it.
+    """
+    folder = home / RUN
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StoreUnavailable(
+            f"the data folder {home} cannot be made: {problem.strerror}", hint="Set AGORA_HOME to a folder of yours."
+        ) from problem
+    _require_own(folder)
+    return folder
+
+
+def _require_own(folder: Path) -> None:
+    """Make the folder, for this user alone.
+
+    Raises: StoreUnavailable if it is somebody else's, or open to others.
+    """
+    try:
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+    except OSError as problem:
+        raise StoreUnavailable(
+            f"the folder {folder} cannot be made: {problem.strerror}", hint="Set AGORA_HOME to a folder of yours."
+        ) from problem
+    if sys.platform == "win32":
+        return
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise StoreUnavailable(
+            f"{folder} is not a folder for this user alone", hint=f"Delete it, or run `chmod 700 {folder}`."
+        )
+
+
+if sys.platform == "win32":
+
+    def listen(home: Path) -> Place:
+        """Listen on loopback; the port, and a token that every client has to show, are in a file of this user's."""
+        folder = run_folder(home)
+        token = secrets.token_hex(32)
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(BACKLOG)
+        file = folder / ADDRESS
+        fresh = folder / f"{ADDRESS}.{os.getpid()}"
+        fresh.write_text(f"{sock.getsockname()[1]} {token}\n", "ascii")
+        fresh.replace(file)
+        return Place(sock, file, token)
+
+    def _user_of(sock: socket.socket) -> int:
+        raise NotImplementedError("there is a token here")
+else:
+
+    def listen(home: Path) -> Place:
+        """Listen on a Unix socket.
+
+        It is made under another name and renamed: whoever finds it finds it listening.
+
+        Raises: StoreUnavailable if the folder does not allow it.
+        """
+        run_folder(home)
+        file = Path(socket_of(str(home)))
+        if file.parent == Path(short_folder()):
+            _require_own(file.parent)
+        fresh = file.with_name(f"{file.name[:8]}.{os.getpid()}")
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            fresh.unlink(missing_ok=True)
+            sock.bind(str(fresh))
+            fresh.chmod(0o600)
+            sock.listen(BACKLOG)
+            fresh.replace(file)
+        except OSError as problem:
+            sock.close()
+            raise StoreUnavailable(
+                f"{file} cannot be listened on: {problem.strerror}",
+                hint="Set AGORA_SERVER_SHARED=false, and each session has a server of its own.",
+            ) from problem
+        return Place(sock, file)
+
+    if sys.platform == "darwin":
+
+        def _user_of(sock: socket.socket) -> int:
+            # struct xucred of sys/ucred.h: version, user, then groups.
+            found: int = struct.unpack_from("=II", sock.getsockopt(0, 0x001, 76))[1]
+            return found
+    else:
+
+        def _user_of(sock: socket.socket) -> int:
+            # struct ucred of socket(7): process, user, group.
+            found: int = struct.unpack("=iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+            return found

@@ -1,0 +1,279 @@
+"""Serves the sessions of one data folder until it is told to end, is replaced, or has been idle for long."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from agora import __version__
+from agora.daemon import hello as greeting
+from agora.daemon.clients import Clients
+from agora.daemon.hello import Hello
+from agora.daemon.lock import Lock
+from agora.daemon.place import Place
+from agora.errors import AgoraError, ConfigError
+from agora.protocol.lifecycle import State
+from agora.protocol.peer import Peer
+from agora.transport.connection import serve_connection
+from agora.transport.lifetime import Ending, on_signals
+from agora.transport.lines import Line, LineSplitter
+from agora.transport.options import LOG, ConnectionOptions, Log
+
+HELLO_SECONDS = 5.0
+CHUNK = 65_536
+MOST_CLIENTS = 512
+
+_PEER: ContextVar[Peer] = ContextVar("agora_peer")
+
+
+def find_peer(ctx: ServerRequestContext[Any, Any]) -> Peer:
+    """Whose request it is; implements `agora.protocol.peer.FindPeer`."""
+    del ctx
+    return _PEER.get()
+
+
+class Older(AgoraError):
+    """A client of a newer release: it starts a server of its own release once this one has made room."""
+
+    code = "older_server"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How a shared server behaves.
+
+    `admit` raises an AgoraError for a session that this server must not serve; `Changed` and `Older` mean that the
+    server makes room for another. `open_peer` makes what the protocol layer knows of a session. `safe` names the tools
+    whose calls change nothing. `busy` tells of work beside the sessions, for which an idle server waits. `on_stopped`
+    is called when a person ends the server.
+    """
+
+    admit: Callable[[Hello], None]
+    open_peer: Callable[[Hello], Peer]
+    safe: tuple[str, ...]
+    idle_seconds: float
+    drain_seconds: float
+    line_bytes: int
+    busy: Callable[[], bool] = lambda: False
+    on_stopped: Callable[[], None] = lambda: None
+    log: Log = LOG
+
+
+class Changed(AgoraError):
+    """The configuration file has changed since the server started: one that has read it takes over."""
+
+    code = "configuration_changed"
+
+
+class SharedServer:
+    """The server's part in each connection, and its end."""
+
+    def __init__(self, server: Server[Any], place: Place, lock: Lock, terms: Terms) -> None:
+        self._server = server
+        self._place = place
+        self._lock = lock
+        self._terms = terms
+        self.clients = Clients()
+        self._stop = anyio.Event()
+        self._connections = 0
+        self._quiet = anyio.Event()
+        self._began = time.time()
+        self.reason = ""
+
+    def details(self) -> dict[str, Any]:
+        """What `agora_status` and `agora server status` say of the server."""
+        return {
+            "shared": True,
+            "pid": os.getpid(),
+            "version": __version__,
+            "seconds": round(time.time() - self._began, 1),
+            "clients": len(self.clients),
+            "sessions": self.clients.total,
+        }
+
+    def end(self, reason: str) -> None:
+        """Make room for another server and bring the sessions to their end; later calls do nothing. Event loop only."""
+        if self._stop.is_set():
+            return
+        self.reason = reason
+        self._terms.log.debug("the shared server ends: %s", reason)
+        # In this order: nobody may find the socket and not the lock, and start a second server for nothing.
+        self._place.close()
+        self._lock.release()
+        self._stop.set()
+
+    async def serve(self, on_ready: Callable[[], None]) -> None:
+        """Serve until `end`; returns when every session is over."""
+        listening = await asyncio.start_server(self._connected, sock=self._place.sock, limit=CHUNK)
+        on_ready()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_idleness)
+            await self._stop.wait()
+            listening.close()
+            with anyio.move_on_after(self._terms.drain_seconds + 1.0):
+                while self._connections:
+                    self._quiet = anyio.Event()
+                    await self._quiet.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _watch_idleness(self) -> None:
+        while True:
+            idle = time.monotonic() - self.clients.idle_since
+            if not self._connections and idle >= self._terms.idle_seconds and not self._terms.busy():
+                self.end("no session for a while")
+                return
+            await anyio.sleep(max(0.05, min(self._terms.idle_seconds - idle, self._terms.idle_seconds, 5.0)))
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
+        try:
+            await self._converse(reader, writer)
+        except (ConnectionError, TimeoutError):
+            pass
+        except Exception as problem:  # noqa: BLE001 - the outermost frame of a connection: the others go on
+            self._terms.log.warning("a connection failed: %s", type(problem).__name__)
+        finally:
+            self._connections -= 1
+            self._quiet.set()
+            writer.close()
+            with suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        rest, line = b"", None
+        with anyio.fail_after(HELLO_SECONDS):
+            while line is None:
+                chunk = await reader.read(CHUNK)
+                if not chunk:
+                    return
+                rest += chunk
+                first, newline, after = rest.partition(b"\n")
+                if newline:
+                    line, rest = first, after
+                elif len(rest) > greeting.LIMIT:
+                    return
+        try:
+            said = greeting.read(line)
+            self._require_own(writer, said)
+            if said.command is not None:
+                await self._obey(said, writer)
+                return
+            self._terms.admit(said)
+        except AgoraError as error:
+            again = isinstance(error, Older | Changed)
+            writer.write(greeting.answer({"ok": False, "again": again, "message": error.message, "code": error.code}))
+            await writer.drain()
+            if again:
+                self.end(error.message)
+            return
+        if self._stop.is_set() or len(self.clients) >= MOST_CLIENTS:
+            writer.write(greeting.answer({"ok": False, "again": self._stop.is_set(), "message": "too many sessions"}))
+            await writer.drain()
+            return
+        writer.write(greeting.answer({"ok": True, "version": __version__, "safe": list(self._terms.safe)}))
+        await self._session(said, reader, writer, rest)
+
+    def _require_own(self, writer: asyncio.StreamWriter, said: Hello) -> None:
+        sock: socket.socket = writer.get_extra_info("socket")
+        if not self._place.admits(sock, said.token):
+            raise ConnectionAbortedError
+
+    async def _session(
+        self, said: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rest: bytes
+    ) -> None:
+        peer = self._terms.open_peer(said)
+
+        async def lines() -> AsyncIterator[Line]:
+            splitter = LineSplitter(self._terms.line_bytes)
+            for line in splitter.feed(rest):
+                yield line
+            # What is left at the end has no newline: half a line of a process that was killed. It is not done.
+            while chunk := await _some(reader):
+                for line in splitter.feed(chunk):
+                    yield line
+
+        async def write(frame: bytes) -> None:
+            try:
+                writer.write(frame)
+                await writer.drain()
+            except ConnectionError:
+                raise anyio.BrokenResourceError from None
+
+        with self.clients.present(said, peer) as client:
+            token = _PEER.set(peer)
+            if peer.lifecycle is not None:
+                peer.lifecycle.move(State.LISTENING)
+            try:
+                await serve_connection(
+                    self._server,
+                    lines(),
+                    write,
+                    stop=self._stop,
+                    options=ConnectionOptions(
+                        drain_seconds=self._terms.drain_seconds,
+                        log=self._terms.log,
+                        request_prefix=f"{os.getpid()}.{client.number}.",
+                    ),
+                )
+            finally:
+                _PEER.reset(token)
+
+    async def _obey(self, said: Hello, writer: asyncio.StreamWriter) -> None:
+        found: dict[str, Any]
+        match said.command:
+            case "status":
+                found = {**self.details(), "home": said.home, "connections": self.clients.details()}
+            case "stop":
+                self._terms.on_stopped()
+                found = self.details()
+            case "restart":
+                found = self.details()
+            case _:
+                raise ConfigError(f"unknown command {said.command!r}", hint="See `agora server --help`.")
+        writer.write(greeting.answer({"ok": True, **found}))
+        await writer.drain()
+        if said.command in {"stop", "restart"}:
+            self.end(f"`agora server {said.command}`")
+
+
+async def _some(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(CHUNK)
+    except ConnectionError:
+        return b""
+
+
+def run_server(shared: SharedServer, *, on_ready: Callable[[], None], on_stop: Callable[[], None], terms: Terms) -> int:
+    """Run a shared server to its end; the process's exit status. Main thread only; the last thing a process does.
+
+    SIGTERM, SIGINT, SIGHUP and Ctrl-Break end it as `agora server stop` does.
+    """
+    ending = Ending(on_stop, terms.drain_seconds + 1.0, terms.log)
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+
+        def end(reason: str) -> None:
+            # The loop may be closed already: then there is nothing left to stop.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(shared.end, reason)
+
+        on_signals(end)
+        await shared.serve(on_ready)
+
+    try:
+        anyio.run(serve)
+    finally:
+        status = ending.finish()
+    return status

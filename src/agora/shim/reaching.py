@@ -1,0 +1,206 @@
+"""A connection to the shared server of a data folder, which is started if it does not run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _socket import SHUT_RDWR, SOCK_STREAM, socket
+
+from agora import __version__
+from agora.shim import places
+from agora.shim.words import value_of, written
+
+PROTOCOL = 1
+"""Version of what the two say to each other before a client's first line."""
+
+HELLO_SECONDS = 15.0
+"""A server that lives answers at once, one that has just been started when its imports are done."""
+
+START_SECONDS = 30.0
+"""How long a server may take to listen: a second on an idle machine, more when many start at once."""
+
+STARTS = 3
+"""Servers that are started for one connection before it is given up."""
+
+_PAUSES = (0.005, 0.05)
+_NEXT_START = 10.0 if sys.platform == "win32" else 1.0
+"""Seconds after a start at which it is looked whether another is needed."""
+_ANSWER_BYTES = 65_536
+
+
+class Refused(Exception):
+    """The shared server cannot be used, and why."""
+
+
+class Connected:
+    """A connection whose server has said that it is there.
+
+    `safe` names the tools whose calls change nothing, which may be sent again.
+    """
+
+    __slots__ = ("rest", "safe", "sock")
+
+    def __init__(self, sock: socket, rest: bytes, safe: frozenset[str]) -> None:
+        self.sock, self.rest, self.safe = sock, rest, safe
+
+
+class Reach:
+    """Finds or starts the server of `home`, as often as it is asked to."""
+
+    def __init__(self, home: str, options: dict[str, str], env: dict[str, str]) -> None:
+        """`options` are the settings that the command line gave."""
+        self.home = home
+        self.starts = 0
+        self._options = options
+        self._hello = hello(home, options, env)
+        self._log = os.sep.join((home, places.RUN, places.LOG))
+
+    def connect(self, seconds: float = START_SECONDS) -> Connected:
+        """A connection that the server has answered.
+
+        Raises: Refused.
+        """
+        until = time.monotonic() + seconds
+        pause, starts, next_start = _PAUSES[0], 0, 0.0
+        while True:
+            dialled = dial(self.home)
+            if dialled is not None:
+                found = self._greet(*dialled)
+                if found is not None:
+                    return found
+            elif time.monotonic() > next_start:
+                from agora.shim import starting  # noqa: PLC0415 - most sessions find one that runs
+
+                if starts >= STARTS:
+                    raise Refused(f"the shared server does not start; {self._log} says why")
+                if starting.start(self.home, self._options):
+                    starts += 1
+                    self.starts += 1
+                    next_start = time.monotonic() + _NEXT_START
+            if time.monotonic() > until:
+                raise Refused(f"the shared server is not there after {seconds:g} s; {self._log} may say why")
+            time.sleep(pause)
+            pause = min(2 * pause, _PAUSES[1])
+
+    def is_stopped(self) -> bool:
+        """Whether a person has ended the server and nobody has started it since."""
+        return os.path.exists(os.path.join(self.home, places.RUN, places.STOPPED))
+
+    def _greet(self, sock: socket, token: str) -> Connected | None:
+        """The connection once the server has answered; None if it is about to end, and another is to be tried.
+
+        Raises: Refused.
+        """
+        answer, rest = greet(sock, {**self._hello, "token": token} if token else self._hello)
+        if answer is None:
+            return None
+        if answer.get("ok") is True:
+            safe = answer.get("safe")
+            return Connected(sock, rest, frozenset(safe if isinstance(safe, list) else ()))
+        sock.close()
+        if answer.get("again") is True:
+            return None
+        raise Refused(str(answer.get("message", "the shared server refused the connection")))
+
+
+def hello(home: str, options: dict[str, str], env: dict[str, str]) -> dict[str, object]:
+    """What a client's process says of itself first."""
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        cwd = home
+    return {
+        "agora": PROTOCOL,
+        "version": __version__,
+        "pid": os.getpid(),
+        "cwd": cwd,
+        "home": home,
+        "options": options,
+        "env": {name: value for name, value in env.items() if name.startswith("AGORA_")},
+    }
+
+
+def greet(sock: socket, said: dict[str, object]) -> tuple[dict[str, object] | None, bytes]:
+    """The server's answer to `said`, and what came after it; None if the server ended instead.
+
+    Raises: Refused if it answers nothing, or not as a server of Agora does.
+    """
+    sock.settimeout(HELLO_SECONDS)
+    got = b""
+    try:
+        sock.sendall((written(said) + "\n").encode("ascii"))
+        while b"\n" not in got:
+            chunk = sock.recv(_ANSWER_BYTES)
+            if not chunk or len(got) > _ANSWER_BYTES:
+                break
+            got += chunk
+    except TimeoutError:
+        sock.close()
+        raise Refused(f"the shared server has not answered within {HELLO_SECONDS:g} s") from None
+    except OSError:
+        got = b""
+    line, newline, rest = got.partition(b"\n")
+    answer = value_of(line.decode("utf-8", "replace")) if newline else None
+    if not isinstance(answer, dict):
+        sock.close()
+        if newline:
+            raise Refused("what listens in the data folder is not a server of Agora")
+        return None, b""
+    sock.settimeout(None)
+    return answer, rest
+
+
+if sys.platform == "win32":
+    from _socket import AF_INET
+
+    def dial(home: str) -> tuple[socket, str] | None:
+        """A connection to the server of `home` and the token that it asks for; None if nobody listens."""
+        found = _address(home)
+        if found is None:
+            return None
+        sock = socket(AF_INET, SOCK_STREAM)
+        try:
+            sock.connect(("127.0.0.1", found[0]))
+        except OSError:
+            sock.close()
+            return None
+        return sock, found[1]
+
+    def _address(home: str) -> tuple[int, str] | None:
+        try:
+            fd = os.open(os.sep.join((home, places.RUN, places.ADDRESS)), os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            port, _, token = os.read(fd, 200).decode("ascii", "replace").strip().partition(" ")
+        finally:
+            os.close(fd)
+        return (int(port), token) if port.isdigit() and token else None
+
+else:
+    from _socket import AF_UNIX
+
+    def dial(home: str) -> tuple[socket, str] | None:
+        """A connection to the server of `home`, which asks for no token; None if nobody listens.
+
+        Raises: Refused where there can be none.
+        """
+        sock = socket(AF_UNIX, SOCK_STREAM)
+        try:
+            sock.connect(places.socket_of(home))
+        except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, NotADirectoryError):
+            sock.close()
+            return None
+        except OSError as problem:
+            sock.close()
+            raise Refused(f"the socket of the shared server cannot be used: {problem.strerror}") from None
+        return sock, ""
+
+
+def hang_up(sock: socket) -> None:
+    """End a connection whatever else waits on it."""
+    try:
+        sock.shutdown(SHUT_RDWR)
+    except OSError:
+        pass

@@ -1,0 +1,97 @@
+"""What the relay makes of lines; its life with real servers is in tests/integration/shared."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agora.shim.frames import Call, answered, key_of, lost, read
+from agora.shim.words import quoted, value_of, written
+
+ids = st.integers() | st.text(max_size=600)
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(plain)
+def test_what_is_written_is_json_for_the_same_value(value: object) -> None:
+    assert json.loads(written(value)) == value
+    assert value_of(written(value)) == value
+
+
+@given(st.text())
+def test_what_is_no_json_is_no_value_and_breaks_nothing(text: str) -> None:
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        expected = None
+    found = value_of(text)
+    # Whatever stands after a value is the server's to refuse.
+    assert expected is None or found == expected or found != found  # noqa: PLR0124 - NaN
+
+
+def test_nesting_without_end_breaks_nothing() -> None:
+    assert value_of("[" * 200_000) is None
+
+
+@given(ids, st.sampled_from(["result", "error"]), plain)
+def test_the_id_of_an_answer_is_found_wherever_it_stands(request_id: int | str, kind: str, body: object) -> None:
+    for frame in (
+        {"jsonrpc": "2.0", "id": request_id, kind: body},
+        {kind: body, "id": request_id, "jsonrpc": "2.0"},
+    ):
+        for separators in ((",", ":"), (", ", ": ")):
+            line = json.dumps(frame, separators=separators, ensure_ascii=False).encode("utf-8", "replace")
+            if b"?" not in line:
+                assert answered(line) == key_of(request_id)
+
+
+@given(ids, plain)
+def test_a_question_of_the_server_is_no_answer(request_id: int | str, params: object) -> None:
+    for frame in (
+        {"jsonrpc": "2.0", "id": request_id, "method": "roots/list", "params": params},
+        {"jsonrpc": "2.0", "method": "notifications/message", "params": params},
+        {"id": request_id, "method": "ping"},
+    ):
+        assert answered(json.dumps(frame, separators=(",", ":")).encode()) is None
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, "1"), (1, 2), ("a", "b"), ("", 0)])
+def test_ids_that_differ_in_kind_or_value_have_different_keys(one: object, other: object) -> None:
+    assert key_of(one) != key_of(other)
+    assert key_of(one) is not None
+
+
+@pytest.mark.parametrize("given_id", [None, True, 1.5, [1], {}])
+def test_what_is_no_id_has_nokey_of(given_id: object) -> None:
+    assert key_of(given_id) is None
+
+
+@pytest.mark.parametrize("line", [b"", b"\xff\xfe", b"nonsense", b"[1]", b"3", b'{"a":', b'{"a":NaN'])
+def test_a_line_that_holds_no_object_is_none(line: bytes) -> None:
+    assert read(line) is None
+
+
+@pytest.mark.parametrize(("modern", "request_id"), [(False, 7), (True, 'a"b\u00e9')])
+def test_a_call_whose_outcome_is_unknown_is_answered_as_the_tools_answer(modern: bool, request_id: int | str) -> None:
+    key = key_of(request_id)
+    assert key is not None
+    answer: dict[str, Any] = json.loads(lost(Call(key, b"", "tools/call", safe=False, modern=modern)))
+    assert (answer["jsonrpc"], answer["id"]) == ("2.0", request_id)
+    result = answer["result"]
+    assert result["isError"] is True
+    assert result["structuredContent"]["error"]["code"] == "outcome_unknown"
+    assert result["structuredContent"]["error"]["hint"] in result["content"][0]["text"]
+    assert result.get("resultType") == ("complete" if modern else None)
+
+
+def test_a_stream_whose_server_is_gone_ends_with_an_error() -> None:
+    answer = json.loads(lost(Call(quoted("s"), b"", "subscriptions/listen", safe=False, modern=True)))
+    assert (answer["id"], answer["error"]["code"]) == ("s", -32000)
