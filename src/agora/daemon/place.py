@@ -78,20 +78,37 @@ def _require_own(folder: Path) -> None:
         )
 
 
-if sys.platform == "win32":
+def listen_loopback(home: Path) -> Place:
+    """Listen on loopback; the port, and a token that every client has to show, are in a file of this user's.
 
-    def listen(home: Path) -> Place:
-        """Listen on loopback; the port, and a token that every client has to show, are in a file of this user's."""
-        folder = run_folder(home)
-        token = secrets.token_hex(32)
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    Raises: StoreUnavailable if the folder does not allow it.
+    """
+    folder = run_folder(home)
+    token = secrets.token_hex(32)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
         sock.bind(("127.0.0.1", 0))
         sock.listen(BACKLOG)
         file = folder / ADDRESS
         fresh = folder / f"{ADDRESS}.{os.getpid()}"
         fresh.write_text(f"{sock.getsockname()[1]} {token}\n", "ascii")
+        fresh.chmod(0o600)
         fresh.replace(file)
-        return Place(sock, file, token)
+    except OSError as problem:
+        sock.close()
+        raise _cannot(folder / ADDRESS, problem) from problem
+    return Place(sock, file, token)
+
+
+def _cannot(file: Path, problem: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{file} cannot be listened on: {problem.strerror}",
+        hint="Set AGORA_SERVER_SHARED=false, and each session has a server of its own.",
+    )
+
+
+if sys.platform == "win32":
+    listen = listen_loopback
 
     def _user_of(sock: socket.socket) -> int:
         raise NotImplementedError("there is a token here")
@@ -118,10 +135,7 @@ else:
             fresh.replace(file)
         except OSError as problem:
             sock.close()
-            raise StoreUnavailable(
-                f"{file} cannot be listened on: {problem.strerror}",
-                hint="Set AGORA_SERVER_SHARED=false, and each session has a server of its own.",
-            ) from problem
+            raise _cannot(file, problem) from problem
         return Place(sock, file)
 
     if sys.platform == "darwin":

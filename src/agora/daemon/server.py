@@ -33,6 +33,8 @@ from agora.transport.options import LOG, ConnectionOptions, Log
 HELLO_SECONDS = 5.0
 CHUNK = 65_536
 MOST_CLIENTS = 512
+FIRST_SECONDS = 30.0
+"""How long a server waits for its first session, whatever `idle_seconds` is."""
 
 _PEER: ContextVar[Peer] = ContextVar("agora_peer")
 
@@ -129,11 +131,13 @@ class SharedServer:
 
     async def _watch_idleness(self) -> None:
         while True:
+            # Whoever started it is on the way.
+            patience = max(self._terms.idle_seconds, 0.0 if self.clients.total else FIRST_SECONDS)
             idle = time.monotonic() - self.clients.idle_since
-            if not self._connections and idle >= self._terms.idle_seconds and not self._terms.busy():
+            if not self._connections and idle >= patience and not self._terms.busy():
                 self.end("no session for a while")
                 return
-            await anyio.sleep(max(0.05, min(self._terms.idle_seconds - idle, self._terms.idle_seconds, 5.0)))
+            await anyio.sleep(min(max(0.05, patience - idle), 5.0, max(0.05, self._terms.idle_seconds)))
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections += 1

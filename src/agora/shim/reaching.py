@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _socket import SHUT_RDWR, SOCK_STREAM, socket
+from _socket import AF_INET, SHUT_RDWR, SOCK_STREAM, socket
 
 from agora import __version__
 from agora.shim import places
@@ -151,33 +151,29 @@ def greet(sock: socket, said: dict[str, object]) -> tuple[dict[str, object] | No
     return answer, rest
 
 
+def dial_loopback(home: str) -> tuple[socket, str] | None:
+    """A connection to the server of `home` and the token that it asks for; None if nobody listens."""
+    try:
+        fd = os.open(os.path.join(home, places.RUN, places.ADDRESS), os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        port, _, token = os.read(fd, 200).decode("ascii", "replace").strip().partition(" ")
+    finally:
+        os.close(fd)
+    if not (port.isdigit() and token):
+        return None
+    sock = socket(AF_INET, SOCK_STREAM)
+    try:
+        sock.connect(("127.0.0.1", int(port)))
+    except (OSError, OverflowError):
+        sock.close()
+        return None
+    return sock, token
+
+
 if sys.platform == "win32":
-    from _socket import AF_INET
-
-    def dial(home: str) -> tuple[socket, str] | None:
-        """A connection to the server of `home` and the token that it asks for; None if nobody listens."""
-        found = _address(home)
-        if found is None:
-            return None
-        sock = socket(AF_INET, SOCK_STREAM)
-        try:
-            sock.connect(("127.0.0.1", found[0]))
-        except OSError:
-            sock.close()
-            return None
-        return sock, found[1]
-
-    def _address(home: str) -> tuple[int, str] | None:
-        try:
-            fd = os.open(os.sep.join((home, places.RUN, places.ADDRESS)), os.O_RDONLY)
-        except OSError:
-            return None
-        try:
-            port, _, token = os.read(fd, 200).decode("ascii", "replace").strip().partition(" ")
-        finally:
-            os.close(fd)
-        return (int(port), token) if port.isdigit() and token else None
-
+    dial = dial_loopback
 else:
     from _socket import AF_UNIX
 
