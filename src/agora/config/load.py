@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -71,10 +71,27 @@ def load_settings(
         )
     if "home" in below and "home" not in above and isinstance(below["home"].value, str):
         home = _absolute(below["home"].value, file.parent)
-    found = below | above
+    found = _placed(below, file.parent) | _placed(above, folder)
     settings = _validated(found).model_copy(update={"home": home})
     sources = {key: found[key].source if key in found else "default" for key, *_ in SETTINGS}
     return Loaded(settings, MappingProxyType(sources), None if read is None else file)
+
+
+def _placed(found: Mapping[str, Found], base: Path) -> dict[str, Found]:
+    """The same values, relative paths made absolute: a server that sessions share works in none of their folders."""
+    placed = dict(found)
+    for key in _PATHS:
+        item = found.get(key)
+        if item is None or not isinstance(item.value, str):
+            continue
+        # A model that is no path is named without a separator, or begins with a scheme.
+        is_path = key != "embedding.model" or (any(mark in item.value for mark in "/\\") and ":" not in item.value[2:])
+        if item.value.strip() and is_path:
+            placed[key] = replace(item, value=str(_absolute(item.value.strip(), base)))
+    return placed
+
+
+_PATHS = ("prompts.folder", "embedding.model")
 
 
 def _absolute(path: str | Path, base: Path) -> Path:

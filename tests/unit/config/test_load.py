@@ -381,3 +381,23 @@ def test_importing_the_settings_loads_nothing_above_the_configuration() -> None:
         "agora",
         "agora.errors",
     ]
+
+
+def test_relative_paths_start_from_the_file_that_names_them_or_from_the_folder_of_the_process(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    (home / "agora.toml").write_text("[prompts]\nfolder = 'mine'\n[embedding]\nmodel = './model'\n", "utf-8")
+    loaded = load_settings({}, {"AGORA_HOME": str(home)}, folder=work)
+    assert loaded.settings.prompts.folder == home / "mine"
+    assert loaded.settings.embedding.model == str(home / "model")
+    given = {"AGORA_HOME": "../home", "AGORA_PROMPTS_FOLDER": "theirs", "AGORA_EMBEDDING_MODEL": "models/x"}
+    loaded = load_settings({}, given, folder=work)
+    assert loaded.settings.home == home
+    assert loaded.settings.prompts.folder == work / "theirs"
+    assert loaded.settings.embedding.model == str(work / "models" / "x")
+
+
+@pytest.mark.parametrize("model", ["all-MiniLM-L6-v2-int8", "openai:org/model", "openai:nomic"])
+def test_a_model_that_is_no_path_stays_as_it_is(model: str, tmp_path: Path) -> None:
+    loaded = load_settings({}, {"AGORA_HOME": str(tmp_path), "AGORA_EMBEDDING_MODEL": model})
+    assert loaded.settings.embedding.model == model
