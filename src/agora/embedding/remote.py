@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from agora.embedding.folder import joined
+from agora.embedding.gathering import Gathering
 from agora.embedding.loading import readable
 from agora.embedding.remote_address import read_address
 from agora.embedding.remote_answer import vectors_of
@@ -62,6 +63,7 @@ class RemoteEncoder:
         self._key = _checked(wanted.key)
         self._endpoint = Endpoint(self._address, self._key, timeout=wanted.timeout, retries=wanted.retries)
         self._offsets, self._room = pieces(wanted.max_tokens)
+        self._questions = Gathering(self._ask, wanted.batch)
         self._lock = threading.Lock()
         self._dimension = wanted.dimension
         self._state: EncoderState = "cold"
@@ -154,11 +156,11 @@ class RemoteEncoder:
         return self._ask([self._wanted.document_prefix + text for text in texts], deadline)
 
     def encode_question(self, text: str, deadline: Deadline) -> Vector:
-        """The vector of `text` after the prefix of questions.
+        """The vector of `text` after the prefix of questions; those of all agents that wait go in one request.
 
         Raises: as `encode`.
         """
-        return self._ask([self._wanted.query_prefix + text], deadline)[0]
+        return self._questions(self._wanted.query_prefix + text, deadline)
 
     def details(self) -> dict[str, Any]:
         """Model and server, state, fingerprint and dimension if they are known, and the last request's error."""
