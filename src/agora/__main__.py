@@ -12,7 +12,7 @@ def main() -> None:
     elif sys.argv[1:3] == ["server", "run"]:
         from agora.cli.shared_server import run_shared_server  # noqa: PLC0415 - the other commands have no use for it
 
-        sys.exit(run_shared_server(sys.argv[3:]))
+        run_shared_server(sys.argv[3:])
     from agora.cli.main import run  # noqa: PLC0415 - `agora --version` must not pay for the rest
 
     run()
@@ -33,7 +33,7 @@ def _serve(arguments: list[str]) -> None:
         reason = serve_shared(options)
     from agora.cli.quick import quick_serve  # noqa: PLC0415 - a session of the shared server must not pay for it
 
-    sys.exit(quick_serve(options, in_process=in_process, reason=reason))
+    quick_serve(options, in_process=in_process, reason=reason)
 
 
 if __name__ == "__main__":

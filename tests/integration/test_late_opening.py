@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -62,3 +63,13 @@ def test_a_server_opens_its_store_by_itself_though_no_call_needs_it_yet(serve: S
     assert server.request("tools/list")["result"]["tools"]
     server.wait_for_log("ready")
     assert server.call("agora_status")["health"] == "ok"
+
+
+def test_a_client_that_goes_at_whatever_moment_of_the_opening_leaves_no_process(serve: Serve) -> None:
+    pause = threading.Event()
+    for number in range(12):
+        server = serve()
+        # From before the opening, through the imports, to after the load of the model.
+        pause.wait(0.05 * number)
+        status, seconds = server.end_input()
+        assert (status, seconds < 5) == (0, True), number

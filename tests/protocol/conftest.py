@@ -26,3 +26,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def mode(request: pytest.FixtureRequest) -> str:
     """Both protocol eras: `auto` is 2026-07-28 in memory, `legacy` shakes hands."""
     return str(request.param)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker of `tests.protocol.spec` known."""
+    config.addinivalue_line("markers", "spec(*sections): the sections of the specification that ask for it")

@@ -8,8 +8,6 @@ import time
 from typing import Any, NamedTuple
 
 import pytest
-from mcp import MCPError
-from mcp_types import INVALID_PARAMS
 from tests.protocol.bench import Bench
 
 from agora.config.settings import LimitSettings
@@ -272,26 +270,3 @@ async def test_a_query_has_no_syntax_that_could_be_wrong(bench: Bench, text: str
         assert time.monotonic() - started < 2
         if "foo" in text:
             assert [hit["id"] for hit in found["results"]] == [saved["id"]]
-
-
-@pytest.mark.anyio
-async def test_arguments_may_be_left_out_where_none_is_required(bench: Bench, mode: str) -> None:
-    async with bench.client(mode=mode) as client:
-        status = await client.call_tool("agora_status", None)
-        assert not status.is_error
-        result = await client.call_tool("agora_save", None)
-        assert (result.structured_content or {})["error"]["reason"] == "is required"
-
-
-@pytest.mark.anyio
-async def test_a_tool_that_does_not_exist_is_a_protocol_error(bench: Bench, mode: str) -> None:
-    async with bench.client(mode=mode) as client:
-        for name, shown in (("agora_delete", "agora_delete"), ("", ""), ("AGORA_SAVE", "AGORA_SAVE")):
-            with pytest.raises(MCPError) as caught:
-                await client.call_tool(name, {"content": "x"})
-            assert caught.value.code == INVALID_PARAMS
-            assert caught.value.message == f"Unknown tool: {shown}"
-        with pytest.raises(MCPError) as caught:
-            await client.call_tool("n" * 100_000, {})
-        assert len(caught.value.message) < 300
-        assert (await bench.ok(client, "agora_status"))["notes"]["rows"] == 0

@@ -55,19 +55,6 @@ async def test_a_call_whose_thread_hangs_is_answered_all_the_same(bench: Bench) 
         assert (await bench.ok(client, "agora_query", query="anybody there"))["results"] == []
 
 
-async def test_a_slow_call_does_not_hold_up_the_others(bench: Bench, mode: str) -> None:
-    async with bench.client(mode=mode) as client, anyio.create_task_group() as tasks:
-        bench.encoder.mood = "slow"
-        tasks.start_soon(client.call_tool, "agora_query", {"query": "slow"})
-        assert await anyio.to_thread.run_sync(bench.encoder.entered.wait, 5)
-        with anyio.fail_after(5):
-            found = await bench.ok(client, "agora_query", query="words alone", mode="lexical")
-            status = await bench.ok(client, "agora_status")
-        assert found["results"] == []
-        assert status["health"] == "ok"
-        bench.encoder.release.set()
-
-
 async def test_what_breaks_inside_stays_inside(bench: Bench, mode: str) -> None:
     async with bench.client(mode=mode) as client:
         bench.encoder.mood = "broken"
@@ -96,18 +83,3 @@ async def test_the_log_holds_no_contents_above_debug(bench: Bench) -> None:
     loud = [event for event in bench.log.heard if event[0] != "debug"]
     assert len(loud) >= 4
     assert "launch code" not in repr(loud)
-
-
-async def test_twenty_calls_at_once_are_all_answered_with_their_own_result(bench: Bench, mode: str) -> None:
-    ids: dict[int, str] = {}
-
-    async with bench.client(mode=mode) as client:
-
-        async def save(n: int) -> None:
-            ids[n] = (await bench.ok(client, "agora_save", content=f"ticket {n}"))["id"]
-
-        async with anyio.create_task_group() as tasks:
-            for n in range(20):
-                tasks.start_soon(save, n)
-        got = await bench.ok(client, "agora_get", ids=[ids[n] for n in range(20)])
-        assert [note["content"] for note in got["notes"]] == [f"ticket {n}" for n in range(20)]

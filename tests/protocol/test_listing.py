@@ -12,11 +12,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from mcp import MCPError
-from mcp_types import INVALID_PARAMS
 from tests.protocol.bench import Bench
 
-from agora import __version__
 from agora.config.settings import LimitSettings
 from agora.memory.packing import DEFAULT_BUDGET
 from agora.protocol.schemas import ID, KIND, NOT_BLANK
@@ -60,26 +57,6 @@ def test_the_list_has_the_same_bytes_in_every_process_and_is_small() -> None:
     assert [tool["name"] for tool in tools] == NAMES
     assert size(tools) < 12_000
     assert size([tool for tool in tools if tool["name"] in CORE]) < 8_000
-
-
-@pytest.mark.anyio
-async def test_both_eras_list_the_same_tools_under_the_same_name_and_version(bench: Bench) -> None:
-    found = []
-    for era in ("auto", "legacy"):
-        async with bench.client(mode=era) as client:
-            found.append((await client.list_tools()).tools)
-            assert client.server_info is not None
-            assert (client.server_info.name, client.server_info.version) == ("agora", __version__)
-            assert client.instructions == INSTRUCTIONS
-    assert found[0] == found[1]
-
-
-@pytest.mark.anyio
-async def test_a_cursor_that_nobody_gave_is_refused(bench: Bench, mode: str) -> None:
-    async with bench.client(mode=mode) as client:
-        with pytest.raises(MCPError) as caught:
-            await client.list_tools(cursor="page-2")
-        assert caught.value.code == INVALID_PARAMS
 
 
 def test_the_instructions_are_short_and_name_the_tools_they_speak_of() -> None:

@@ -5,16 +5,35 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import NoReturn
 
 from agora.errors import AgoraError
 
 
-def quick_serve(options: Mapping[str, str], *, in_process: bool, reason: str = "") -> int:
-    """The exit status of a server over stdio in this process; an error is told on stderr.
+def leave(status: int) -> NoReturn:
+    """End the process now, with what was said written out.
+
+    A server's thread may be importing at this moment. The interpreter's own way to end freezes such a thread with the
+    lock of imports, and then waits for that lock.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # One may be closed, or nobody reads it any more.
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
+
+
+def quick_serve(options: Mapping[str, str], *, in_process: bool, reason: str = "") -> NoReturn:
+    """Serve over stdio in this process and end it with the exit status; an error is told on stderr.
 
     `in_process`: the user wants that. Otherwise a shared server was tried and there can be none, for that `reason`;
     without a reason the settings have to be read to know whether one is wanted.
     """
+    leave(_served(options, in_process=in_process, reason=reason))
+
+
+def _served(options: Mapping[str, str], *, in_process: bool, reason: str) -> int:
     from agora.cli.serve_stdio import serve_stdio  # noqa: PLC0415 - see below
 
     # Notes are the user's alone: every file made from here on is readable by nobody else.

@@ -33,12 +33,16 @@ def serve(
         if http is not None:
             from agora.cli.serve_http import serve_http  # noqa: PLC0415 - stdio must not pay for it
 
-            raise typer.Exit(serve_http(http, _options(namespace, agent, home, config), authenticate=not no_auth))
+            raise typer.Exit(
+                serve_http(
+                    http, _options(namespace, agent, home, config), authenticate=not no_auth, in_process=in_process
+                )
+            )
         if no_auth:
             raise ConfigError("--no-auth goes with --http", hint="Over standard input and output there is no token.")
         from agora.cli.quick import quick_serve  # noqa: PLC0415 - the other commands must not pay for it
 
-        raise typer.Exit(quick_serve(_options(namespace, agent, home, config), in_process=in_process))
+        quick_serve(_options(namespace, agent, home, config), in_process=in_process)
 
 
 def _options(namespace: str | None, agent: str | None, home: Path | None, config: Path | None) -> dict[str, str]:

@@ -7,12 +7,14 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from agora.cli.quick import leave
 from agora.errors import AgoraError, ConfigError
-from agora.shim.places import LOCK, RUN, STOPPED
+from agora.shim.places import LOCK, REPLACED, RUN, STOPPED
 
 if TYPE_CHECKING:
+    from agora.app.over_http import OverHttp
     from agora.config.load import Loaded
     from agora.daemon.hello import Hello
 
@@ -29,17 +31,18 @@ _KEPT = frozenset(
 _KEPT_PREFIXES = ("LC_", "XDG_", "PYTHON")
 
 
-def run_shared_server(arguments: list[str]) -> int:
-    """The exit status of the shared server; `arguments` are `--home`, `--config`, and `--lock` if that was taken."""
+def run_shared_server(arguments: list[str]) -> NoReturn:
+    """Be the shared server and end the process; `arguments` are `--home`, `--config`, `--lock` if that was taken."""
     os.umask(0o077)
     gc.disable()
     try:
-        return _run(arguments)
+        status = _run(arguments)
     except AgoraError as error:
         print(f"agora: {error.message}", file=sys.stderr)
         if error.hint:
             print(f"  {error.hint}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else 1
+        status = 2 if isinstance(error, ConfigError) else 1
+    leave(status)
 
 
 def _run(arguments: list[str]) -> int:
@@ -53,8 +56,9 @@ def _run(arguments: list[str]) -> int:
     home = loaded.settings.home
     folder = run_folder(home)
     lock = take(folder / LOCK, int(given["--lock"]) if "--lock" in given else None)
-    (folder / STOPPED).unlink(missing_ok=True)
     place = listen(home)
+    for mark in (STOPPED, REPLACED):
+        (folder / mark).unlink(missing_ok=True)
     environment = dict(os.environ)
     _clean(os.environ)
     os.chdir(home)
@@ -100,7 +104,7 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         raise ConfigError(f"the shared server runs with other settings: {', '.join(differing)}")
 
     def open_peer(hello: Hello) -> Peer:
-        lifecycle = Lifecycle(agora.log, "stdio, shared server")
+        lifecycle = Lifecycle(agora.log, "shared")
         folder = Path(hello.cwd)
         connection = agora.connection(
             folder=folder if folder.is_dir() else None,
@@ -109,18 +113,27 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         )
         return Peer(connection, agora.log)
 
+    def open_http(address: str, authenticate: bool) -> OverHttp:
+        from agora.app.over_http import listener_at, over_http  # noqa: PLC0415 - most servers serve none
+
+        listener = listener_at(address, authenticate=authenticate)
+        return over_http(agora, listener, authenticate=authenticate, services=services)
+
     terms = Terms(
         admit=admit,
+        open_http=open_http,
         open_peer=open_peer,
         safe=tuple(tool.name for tool in TABLE if tool.read_only),
         idle_seconds=settings.server.idle_seconds,
         drain_seconds=settings.server.drain,
         line_bytes=settings.limits.line_bytes,
         on_stopped=(settings.home / RUN / STOPPED).touch,
+        on_replaced=(settings.home / RUN / REPLACED).touch,
         log=get_logger("agora.transport"),
     )
     agora = Agora(loaded, late=True, server=lambda: shared.details())  # noqa: PLW0108 - it is made below
-    shared = SharedServer(make_server(agora.services(), find_peer, agora.log), place, lock, terms)
+    services = agora.services()
+    shared = SharedServer(make_server(services, find_peer, agora.log), place, lock, terms)
 
     def opened() -> None:
         gc.freeze()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from _socket import SHUT_WR, socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agora.errors import StoreUnavailable
+from agora.errors import ListenError, StoreUnavailable
 from agora.shim import starting
 from agora.shim.places import LOG, RUN, STOPPED
 from agora.shim.reaching import START_SECONDS, Refused, dial, greet, hello
@@ -55,6 +57,54 @@ def start(home: Path, options: dict[str, str]) -> dict[str, Any]:
             raise _unusable(home, f"the shared server does not start: {last[-1]}")
         time.sleep(0.05)
     return found
+
+
+class Attached:
+    """HTTP that the shared server serves for this process, for as long as the connection lasts."""
+
+    def __init__(self, sock: socket, url: str, address: str) -> None:
+        self._sock = sock
+        self.url, self.address = url, address
+
+    def wait(self) -> None:
+        """Return when the server serves it no more."""
+        try:
+            while self._sock.recv(1_000):
+                pass
+        except OSError:
+            pass
+        self._sock.close()
+
+    def hang_up(self) -> None:
+        """Want it no more: requests under way are answered, then `wait` returns."""
+        with suppress(OSError):
+            self._sock.shutdown(SHUT_WR)
+
+
+def attach(home: Path, options: dict[str, str], address: str, *, authenticate: bool) -> Attached | None:
+    """The server listens at `address` from now on; None if it is about to end and another is to be asked.
+
+    Raises: ListenError if the address cannot be had; StoreUnavailable if the server has other settings.
+    """
+    said = hello(str(home), options, dict(os.environ))
+    arguments = {"address": address, "authenticate": authenticate}
+    try:
+        dialled = dial(str(home))
+        if dialled is None:
+            return None
+        sock, token = dialled
+        answer, _ = greet(sock, {**said, "command": "http", "arguments": arguments, "token": token})
+    except Refused as reason:
+        raise _unusable(home, str(reason)) from None
+    if answer is not None and answer.get("ok") is True:
+        return Attached(sock, str(answer["url"]), str(answer["address"]))
+    sock.close()
+    if answer is None or answer.get("again") is True:
+        return None
+    message = str(answer.get("message"))
+    if answer.get("code") == ListenError.code:
+        raise ListenError(message, hint=str(answer.get("hint") or ""))
+    raise _unusable(home, message)
 
 
 def stop(home: Path, command: str = "stop") -> dict[str, Any] | None:

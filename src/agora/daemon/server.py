@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from mcp.server.context import ServerRequestContext
@@ -51,14 +51,34 @@ class Older(AgoraError):
     code = "older_server"
 
 
+class Serving(Protocol):
+    """Something that listens at an address of its own."""
+
+    @property
+    def url(self) -> str:
+        """What clients are configured with."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """`HOST:PORT`, the port in numbers."""
+        ...
+
+    async def serve(self, stop: anyio.Event, on_ready: Callable[[], None]) -> None:
+        """Serve until `stop` is set."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """How a shared server behaves.
 
+    `open_http` makes what serves HTTP at an address, with or without asking for tokens.
+
     `admit` raises an AgoraError for a session that this server must not serve; `Changed` and `Older` mean that the
     server makes room for another. `open_peer` makes what the protocol layer knows of a session. `safe` names the tools
     whose calls change nothing. `busy` tells of work beside the sessions, for which an idle server waits. `on_stopped`
-    is called when a person ends the server.
+    is called when a person ends the server, `on_replaced` when it makes room for another.
     """
 
     admit: Callable[[Hello], None]
@@ -69,6 +89,8 @@ class Terms:
     line_bytes: int
     busy: Callable[[], bool] = lambda: False
     on_stopped: Callable[[], None] = lambda: None
+    on_replaced: Callable[[], None] = lambda: None
+    open_http: Callable[[str, bool], Serving] | None = None
     log: Log = LOG
 
 
@@ -114,6 +136,11 @@ class SharedServer:
         self._place.close()
         self._lock.release()
         self._stop.set()
+
+    def _replaced(self, reason: str) -> None:
+        if not self._stop.is_set():
+            self._terms.on_replaced()
+            self.end(reason)
 
     async def serve(self, on_ready: Callable[[], None]) -> None:
         """Serve until `end`; returns when every session is over."""
@@ -170,16 +197,20 @@ class SharedServer:
         try:
             said = greeting.read(line)
             self._require_own(writer, said)
+            if said.command == "http":
+                await self._http(said, reader, writer)
+                return
             if said.command is not None:
                 await self._obey(said, writer)
                 return
             self._terms.admit(said)
         except AgoraError as error:
             again = isinstance(error, Older | Changed)
-            writer.write(greeting.answer({"ok": False, "again": again, "message": error.message, "code": error.code}))
+            refusal = {"ok": False, "again": again, **error.details()}
+            writer.write(greeting.answer(refusal))
             await writer.drain()
             if again:
-                self.end(error.message)
+                self._replaced(error.message)
             return
         if self._stop.is_set() or len(self.clients) >= MOST_CLIENTS:
             writer.write(greeting.answer({"ok": False, "again": self._stop.is_set(), "message": "too many sessions"}))
@@ -233,6 +264,32 @@ class SharedServer:
             finally:
                 _PEER.reset(token)
 
+    async def _http(self, said: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve HTTP for as long as the process that asked for it stays."""
+        self._terms.admit(said)
+        wanted = said.arguments or {}
+        address, authenticate = wanted.get("address"), wanted.get("authenticate")
+        if self._terms.open_http is None or not isinstance(address, str) or not isinstance(authenticate, bool):
+            raise ConfigError("this server serves no HTTP there", hint="Use `agora serve --http HOST:PORT`.")
+        serving = await anyio.to_thread.run_sync(self._terms.open_http, address, authenticate)
+        stop = anyio.Event()
+
+        async def until_unwanted() -> None:
+            while await _some(reader):
+                pass
+            stop.set()
+
+        async def until_ended() -> None:
+            await self._stop.wait()
+            stop.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(until_unwanted)
+            tasks.start_soon(until_ended)
+            ready = greeting.answer({"ok": True, "url": serving.url, "address": serving.address})
+            await serving.serve(stop, lambda: writer.write(ready))
+            tasks.cancel_scope.cancel()
+
     async def _obey(self, said: Hello, writer: asyncio.StreamWriter) -> None:
         found: dict[str, Any]
         match said.command:
@@ -242,6 +299,7 @@ class SharedServer:
                 self._terms.on_stopped()
                 found = self.details()
             case "restart":
+                self._terms.on_replaced()
                 found = self.details()
             case _:
                 raise ConfigError(f"unknown command {said.command!r}", hint="See `agora server --help`.")

@@ -18,7 +18,7 @@ from agora.model.deadline import Deadline
 from agora.ports.log import Log
 from agora.protocol.context import Calling
 from agora.protocol.errors import protocol_error
-from agora.protocol.peer import FindPeer, Peer
+from agora.protocol.peer import FindPeer, Peer, Turns
 
 T = TypeVar("T")
 Done = Callable[[str, float, str], None]
@@ -26,6 +26,9 @@ Done = Callable[[str, float, str], None]
 
 _THREADS = 48
 """Calls of all clients that run at the same time; more than one client may have, so that none can take them all."""
+
+_KEPT = 16
+"""So many of them are for clients of whom nothing else runs: no number of busy clients can take them all either."""
 
 _GRACE = 2.0
 """Seconds after its deadline that a call has to stop by itself; then it is answered for."""
@@ -43,6 +46,8 @@ class Runner:
         self.find = find
         self._seconds = seconds
         self._log = log
+        self._turns = Turns(_THREADS, kept=_KEPT)
+        # A thread that was given up keeps its place here until it is done.
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def call(self, ctx: ServerRequestContext[Any, Any], name: str, work: Callable[[Calling], T]) -> T:
@@ -95,7 +100,7 @@ class Runner:
         beats = asyncio.create_task(_beats(ctx, deadline))
         try:
             with anyio.move_on_after(deadline.seconds + _GRACE):
-                async with peer.slots:
+                async with self._turns.turn(peer.share):
                     return await anyio.to_thread.run_sync(
                         lambda: work(calling), abandon_on_cancel=True, limiter=self._threads
                     )

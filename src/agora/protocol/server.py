@@ -26,6 +26,7 @@ from agora.protocol.services import Services
 from agora.protocol.subscriptions import Subscriptions
 from agora.protocol.tools.handlers import Tools
 from agora.protocol.tools.table import COMMON, Tool
+from agora.protocol.wording import in_words
 
 Context = ServerRequestContext[Any, Any]
 
@@ -80,6 +81,7 @@ def make_server(
         on_subscriptions_listen=watched.listen if services.watch else None,
     )
     server.middleware.append(_Lifecycles(find))
+    server.middleware.append(in_words)
     # Not by the constructor: it warns of what the newest revision has no more, and older clients still send.
     server.add_notification_handler(
         "notifications/roots/list_changed", types.NotificationParams, _roots_changed(runner)

@@ -47,7 +47,7 @@ def answered(line: bytes) -> str | None:
         start = line[:_PREFIX].decode("utf-8", "replace")
         try:
             found, end = scan(start, len(_ANSWER))
-        except (ValueError, StopIteration):
+        except (ValueError, StopIteration, RecursionError, SystemError):
             pass
         else:
             if start.startswith((',"result"', ',"error"'), end):

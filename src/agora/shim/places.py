@@ -14,6 +14,9 @@ RUN = "run"
 
 LOCK = "server.lock"
 LOG = "server.log"
+REPLACED = "server.replaced"
+"""A file that says that the server has made room for one that is being started by somebody."""
+
 STOPPED = "server.stopped"
 """A file that says that a person ended the server: sessions start it again when they need it."""
 

@@ -26,6 +26,9 @@ STARTS = 3
 _PAUSES = (0.005, 0.05)
 _NEXT_START = 10.0 if sys.platform == "win32" else 1.0
 """Seconds after a start at which it is looked whether another is needed."""
+_REPLACED_SECONDS = 3.0
+"""How long sessions of a server that made room leave the start of the next one to whoever it made room for."""
+
 _ANSWER_BYTES = 65_536
 
 
@@ -56,13 +59,15 @@ class Reach:
         self._hello = hello(home, options, env)
         self._log = os.sep.join((home, places.RUN, places.LOG))
 
-    def connect(self, seconds: float = START_SECONDS) -> Connected:
-        """A connection that the server has answered.
+    def connect(self, seconds: float = START_SECONDS, *, patient: bool = False) -> Connected:
+        """A connection that the server has answered; who is `patient` had one to a server that has ended.
 
         Raises: Refused.
         """
         until = time.monotonic() + seconds
-        pause, starts, next_start = _PAUSES[0], 0, 0.0
+        pause, starts = _PAUSES[0], 0
+        # A server that made room did so for a session which starts the next one: it knows what it needs.
+        next_start = time.monotonic() + _REPLACED_SECONDS if self._leaves(places.REPLACED) and patient else 0.0
         while True:
             dialled = dial(self.home)
             if dialled is not None:
@@ -85,7 +90,10 @@ class Reach:
 
     def is_stopped(self) -> bool:
         """Whether a person has ended the server and nobody has started it since."""
-        return os.path.exists(os.path.join(self.home, places.RUN, places.STOPPED))
+        return self._leaves(places.STOPPED)
+
+    def _leaves(self, mark: str) -> bool:
+        return os.path.exists(os.path.join(self.home, places.RUN, mark))
 
     def _greet(self, sock: socket, token: str) -> Connected | None:
         """The connection once the server has answered; None if it is about to end, and another is to be tried.

@@ -257,7 +257,7 @@ class Relay:
                 self._give_up()
                 self._bound()
                 before = self._reach.starts
-                connected = self._reach.connect()
+                connected = self._reach.connect(patient=True)
                 if self._reach.starts > before:
                     self._starts.append(time.monotonic())
                 self._sock, self._safe, self._rest = connected.sock, connected.safe, connected.rest

@@ -41,7 +41,8 @@ def value_of(text: str) -> object:
     """The JSON value that `text` is; None for what is none, and for what nobody could read."""
     try:
         return _scan(text, len(text) - len(text.lstrip(" \t\r\n")))[0]
-    except (ValueError, StopIteration, RecursionError):
+    except (ValueError, StopIteration, RecursionError, SystemError):
+        # SystemError: what CPython 3.11 makes of a recursion error in its scanner.
         return None
 
 

@@ -1,7 +1,7 @@
 """A whole server process over streamable HTTP, from its listening socket to its exit status.
 
     uvicorn ─> counts ─> Host, Origin, path ─> CORS ─> probes ─> token ─> rate ─> size ─> draining ─> session watch
-            ─> the SDK ─> agora.protocol
+            ─> the SDK's limit ─> well-formed ─> distinct ids ─> the SDK ─> agora.protocol
 
 Only `agora serve --http` imports this module.
 """
@@ -30,6 +30,7 @@ from agora.transport.address import BACKLOG, PATH, Listener
 from agora.transport.auth import Tokens
 from agora.transport.draining import Draining
 from agora.transport.guard import TOKEN_KEY, BearerToken, BodySize, OwnAddress
+from agora.transport.in_flight import DistinctIds
 from agora.transport.lifetime import Ending, on_signals
 from agora.transport.metrics import Metrics
 from agora.transport.options import LOG, Log
@@ -37,6 +38,10 @@ from agora.transport.probes import HEALTH, METRICS, READY, MetricsPage, Probes, 
 from agora.transport.rate import RateLimit
 from agora.transport.sessions import SESSION_HEADER, Sessions, SessionWatch
 from agora.transport.sse import MESSAGES, SSE, LegacySse
+from agora.transport.well_formed import WellFormed
+
+_KEEP_ALIVE = 75
+"""Seconds that a connection without a request stays open."""
 
 _METHODS = ("GET", "POST", "DELETE")
 _SENT_BY_PAGES = (
@@ -101,6 +106,11 @@ def http_app(
         # `OwnAddress` checks Host and Origin, before the token.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    # Behind the SDK's own limit on bodies, which holds a body whole: it is not held a second time.
+    limit = server.session_manager.asgi_app
+    ids = DistinctIds(limit.app)
+    limit.app = WellFormed(ids)
+    server.middleware.append(ids.watch)
     app = SessionWatch(_Owner(app), sessions)
     if options.sse:
         app = LegacySse(app, server, options.body_bytes)
@@ -170,23 +180,31 @@ def run_http(
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(stop.set)
 
-        async def drain_when_stopped() -> None:
-            await stop.wait()
-            server.should_exit = True
-            await app.draining.drain(options.drain_seconds)
-
         on_signals(end)
-        server = _Uvicorn(_config(app.asgi, options), on_ready)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(drain_when_stopped)
-            await server.serve(sockets=[listener.sock])
-            tasks.cancel_scope.cancel()
+        await serve_http(app, listener, stop, on_ready=on_ready, options=options)
 
     try:
         anyio.run(serve)
     finally:
         status = ending.finish()
     return status
+
+
+async def serve_http(
+    app: HttpApp, listener: Listener, stop: anyio.Event, *, on_ready: Callable[[], None], options: HttpOptions
+) -> None:
+    """Serve `app` on `listener` in the running event loop until `stop` is set; then drain as `run_http` does."""
+    server = _Uvicorn(_config(app.asgi, options), on_ready)
+
+    async def drain_when_stopped() -> None:
+        await stop.wait()
+        server.should_exit = True
+        await app.draining.drain(options.drain_seconds)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(drain_when_stopped)
+        await server.serve(sockets=[listener.sock])
+        tasks.cancel_scope.cancel()
 
 
 class _Uvicorn(uvicorn.Server):
@@ -222,6 +240,8 @@ def _config(app: ASGIApp, options: HttpOptions) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        # Longer than clients keep one (httpx 5 s, browsers up to 60): who closes first cuts off no request.
+        timeout_keep_alive=_KEEP_ALIVE,
         # `Draining` has ended every request by then; a client that reads nothing is not waited for.
         timeout_graceful_shutdown=math.ceil(options.drain_seconds),
     )

@@ -39,7 +39,7 @@ class Sessions:
     """The `Peer` of every session and of every token.
 
     Sessions of different tokens never meet, not even under the same id. What is idle for too long is dropped
-    when the next request of any session ends. Used by the event loop alone.
+    when the next request of any session ends, or when they are counted. Used by the event loop alone.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class Sessions:
         self._stateless: dict[str, Peer] = {}
 
     def __len__(self) -> int:
-        """How many sessions there are."""
+        """How many sessions there are now."""
+        self.drop_idle()
         return len(self._sessions)
 
     def find(self, ctx: ServerRequestContext[Any, Any]) -> Peer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from contextlib import closing
 import httpx2
 import psutil
 from tests.integration.clients import PATIENCE, HttpServer
-from tests.integration.http.wire import call_modern, handshake, modern, open_session, post
+from tests.integration.http.wire import call_modern, handshake, modern, open_session, post, value
 
 MEGABYTE = 1024 * 1024
 
@@ -25,12 +24,6 @@ def ready(http: httpx2.Client) -> httpx2.Response:
             return answer
         threading.Event().wait(0.05)
     raise AssertionError(answer.text)
-
-
-def value(page: str, name: str) -> float:
-    """The value of one line of the metrics, labels and all; 0 if there is none."""
-    found = re.search(rf"^{re.escape(name)} (\S+)$", page, re.MULTILINE)
-    return float(found[1]) if found else 0.0
 
 
 def test_health_and_readiness_need_no_token_and_tell_nothing_but_themselves(server: HttpServer) -> None:

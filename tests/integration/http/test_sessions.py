@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -21,7 +20,18 @@ from mcp.client.sse import sse_client
 from mcp_types import ListRootsResult, Root
 from pydantic import FileUrl
 from tests.integration.clients import PATIENCE, Era, HttpServer, SdkClient
-from tests.integration.http.wire import ACCEPT, call, call_modern, handshake, message, modern, open_session, post, rpc
+from tests.integration.http.wire import (
+    ACCEPT,
+    call,
+    call_modern,
+    handshake,
+    message,
+    modern,
+    open_session,
+    post,
+    rpc,
+    until,
+)
 
 MANY = 50
 OTHER_SECRET = "other-" + "0123456789abcdef" * 3
@@ -190,12 +200,16 @@ def test_a_client_recovers_when_the_server_has_started_anew(start: Callable[...,
     server = start()
     with server.http() as http:
         session = open_session(http)
+        saved = call(http, session, "agora_save", content="Saved before the server was started anew.")
     server.stop()
     again = start(home=tmp_path, address=f"127.0.0.1:{server.port}")
     with again.http() as http:
-        # 404 is what tells a client of the handshake era to shake hands again.
-        assert post(http, rpc("ping"), {"Mcp-Session-Id": session}).status_code == 404
-        assert call(http, open_session(http), "agora_status")["health"] == "ok"
+        # 404 is what tells a client of the handshake era to shake hands again, whatever it asks for.
+        known = {"Mcp-Session-Id": session}
+        assert post(http, rpc("ping"), known).status_code == 404
+        assert post(http, {"jsonrpc": "2.0", "method": "notifications/initialized"}, known).status_code == 404
+        assert http.get("/mcp", headers=known | {"Accept": "text/event-stream"}).status_code == 404
+        assert call(http, open_session(http), "agora_get", ids=[saved["id"]])["unknown"] == []
 
 
 def try_to_open(http: httpx2.Client) -> str | None:
@@ -205,16 +219,6 @@ def try_to_open(http: httpx2.Client) -> str | None:
         return None
     assert answer.status_code == 200
     return answer.headers["mcp-session-id"]
-
-
-def until(attempt: Callable[[], Any]) -> Any:
-    """What `attempt` returns as soon as it is something."""
-    deadline = time.monotonic() + PATIENCE
-    pause = threading.Event()
-    while (found := attempt()) is None:
-        assert time.monotonic() < deadline
-        pause.wait(0.05)
-    return found
 
 
 @pytest.fixture(scope="module")

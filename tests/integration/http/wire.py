@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
+from tests.integration.clients import PATIENCE
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MODERN = "2026-07-28"
@@ -78,4 +82,20 @@ def message(answer: httpx2.Response) -> dict[str, Any]:
         text = answer.text
     found: dict[str, Any] = json.loads(text)
     assert found["jsonrpc"] == "2.0", text
+    return found
+
+
+def value(page: str, name: str) -> float:
+    """The value of one line of the metrics, labels and all; 0 if there is none."""
+    found = re.search(rf"^{re.escape(name)} (\S+)$", page, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def until(attempt: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """What `attempt` returns as soon as it is something."""
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while (found := attempt()) is None:
+        assert time.monotonic() < deadline
+        pause.wait(0.05)
     return found
