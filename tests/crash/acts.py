@@ -223,6 +223,33 @@ class Acts:
         # That the model is not the one that is set is so on purpose.
         return [str(row["code"]) for row in failures(found.after) if row["name"] != "model"]
 
+    def export(self, file: str) -> list[str]:
+        """Write everything to a file; its lines between the first and the last."""
+        from agora.exchange import targets  # noqa: PLC0415 - as in `repair`
+        from agora.exchange.exporting import Exporter  # noqa: PLC0415 - as in `repair`
+        from agora.ports.transfer import Extract  # noqa: PLC0415 - as in `repair`
+
+        transfer, deadline = self.station.store.transfer(), Deadline(PATIENCE)
+        with targets.opened(file, replace=True) as out:
+            exporter = Exporter(transfer, self.station.clock, SilentLog())
+            exporter.run(Extract(transfer.namespaces(deadline)), self.station.caller(), out, deadline)
+        return Path(file).read_text("utf-8").splitlines()[1:-1]
+
+    def take_in(self, file: str) -> dict[str, int]:
+        """Import a file; how many versions met which fate."""
+        from agora.exchange import sources  # noqa: PLC0415 - as in `repair`
+        from agora.exchange.importing import Importer, Wanted  # noqa: PLC0415 - as in `repair`
+
+        station = self.station
+        transfer = station.store.transfer()
+        importer = Importer(transfer, station.encoder, station.clock, SilentLog(), content_bytes=100_000)
+        with sources.opened(file) as [source]:
+            report = importer.run(
+                source, lambda name: station.caller("importer", name or "p"), Wanted(), Deadline(PATIENCE)
+            )
+        found: dict[str, int] = report.as_data()["counts"]
+        return found
+
     def check(self) -> None:
         """Every invariant, as this process sees it."""
         whole(self.station)

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.integration.chroma_shelf import (
+    CALLER,
+    DIMENSION,
     NOTES,
     PASSAGES,
     Shelf,
@@ -31,12 +33,14 @@ from tests.integration.chroma_shelf import (
 )
 
 from agora.errors import ConfigError, IndexUnavailable
+from agora.memory.notes import Notes
 from agora.model.deadline import Deadline
 from agora.model.query import Filter
+from agora.stores.boot import boot_id
 from agora.stores.chroma.index import ChromaIndex
 from agora.stores.sqlite.source import SqliteSource
 from agora.stores.sqlite.store import SqliteStore
-from agora.testing import InMemoryIndex, ManualClock
+from agora.testing import FakeEncoder, InMemoryIndex, ManualClock, SilentLog
 
 chromadb = pytest.importorskip("chromadb")
 
@@ -144,6 +148,15 @@ def test_a_damaged_folder_is_noticed_and_the_index_built_anew(shelf: Shelf, open
     assert store.index.details()["problem"] is None
 
 
+def test_the_status_tells_why_an_index_was_built_anew(shelf: Shelf, open_store: Take) -> None:
+    cut(shelf.home / "chroma/chroma.sqlite3")
+    store = open_store(shelf.open())
+    notes = Notes(store, FakeEncoder(DIMENSION), shelf.clock, SilentLog(), model_seconds=5)
+    assert "rebuilt" not in notes.status(CALLER, soon())["index"]
+    agrees(store)
+    assert "not as it was left" in notes.status(CALLER, soon())["index"]["rebuilt"]
+
+
 @pytest.mark.parametrize("name", ["database cut short", "vectors garbled", "ids missing", "graph missing"])
 def test_damage_is_noticed_after_a_process_that_died_too(shelf: Shelf, open_store: Take, name: str) -> None:
     _as_if_it_died(shelf, "open")
@@ -151,6 +164,36 @@ def test_damage_is_noticed_after_a_process_that_died_too(shelf: Shelf, open_stor
     store = open_store(shelf.open())
     agrees(store)
     assert rebuilt(store)
+
+
+def flip(path: Path) -> None:
+    """Another bit, in a file of the same size and time."""
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.skipif(boot_id() is None, reason="this system does not tell one start of the machine from another")
+def test_after_a_start_of_the_machine_only_what_has_a_checksum_is_believed(shelf: Shelf, open_store: Take) -> None:
+    path = shelf.home / "chroma" / MARK
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"boot": "before"}))
+    store = open_store(shelf.open())
+    agrees(store)
+    assert rebuilt(store) is None
+    store.close()
+    # It holds for this start, too.
+    assert json.loads(path.read_text())["boot"] == boot_id()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"boot": "before"}))
+    flip(graph(shelf.home, "data_level0.bin"))
+    store = open_store(shelf.open())
+    agrees(store)
+    assert "not as it was left" in str(rebuilt(store))
+    store.close()
+    _as_if_it_died(shelf, "open", boot="before")
+    store = open_store(shelf.open())
+    agrees(store)
+    assert "started anew" in str(rebuilt(store))
 
 
 def test_files_that_ended_the_process_that_opened_them_are_not_opened_again(shelf: Shelf, open_store: Take) -> None:
@@ -288,6 +331,9 @@ def test_a_build_stops_at_the_deadline_and_goes_on_with_the_next_call(empty: She
 
 def test_a_purge_leaves_no_byte_in_any_file_of_the_folder(shelf: Shelf, open_store: Take) -> None:
     store = open_store(shelf.open())
+    # Chroma's database has each id right behind a number in hexadecimal: `…1` and `51:0` must not look like `151:0`.
+    far = "UPDATE sqlite_sequence SET seq = 100000 WHERE name = 'items'"
+    store._database.write(lambda connection: connection.execute(far).rowcount, soon())
     wanted = fill(store, 3, first=7_000)
     agrees(store)
     with store.source(soon()) as source:

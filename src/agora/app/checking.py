@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sqlite3
@@ -12,15 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from agora.app.files import CACHE_FILE, STORE_FILE
+from agora.app.indexing import chroma_place
 from agora.config.load import Loaded
-from agora.config.settings import EmbeddingSettings
+from agora.config.settings import EmbeddingSettings, Settings
 from agora.embedding.choose import choose_encoder, examined, is_settled
-from agora.errors import AgoraError, StoreUnavailable
+from agora.errors import AgoraError, ConfigError, StoreUnavailable
+from agora.stores.chroma.checking import examine as examine_chroma
+from agora.stores.chroma.client import missing
 from agora.stores.sqlite.environment import file_system, risk
-from agora.stores.sqlite.examine import examine, remarks
+from agora.stores.sqlite.examine import examine, remarks, snapshot
+from agora.stores.sqlite.kernels import choose_kernel
 from agora.stores.sqlite.opening import open_to_read
 from agora.stores.sqlite.profile import mismatch_of, profile_of
-from agora.stores.sqlite.rules import SURROUNDINGS
+from agora.stores.sqlite.rules import KINDS, SURROUNDINGS
 from agora.stores.sqlite.store import INDEX_FOLDER
 
 ROOM = 16 * 1024 * 1024
@@ -40,6 +45,7 @@ def diagnose(loaded: Loaded) -> list[Row]:
         *_folder(settings.home),
         _file_system(settings.home, allowed=settings.store.network_file_system == "allow"),
         _check("model", lambda: _model(settings.embedding, store)),
+        _index(settings, store),
         *([_cache(settings.home / CACHE_FILE)] if (settings.home / CACHE_FILE).exists() else []),
         *_store(store, settings.home / INDEX_FOLDER if settings.index.url == "sqlite" else None),
     ]
@@ -65,6 +71,45 @@ def _model(settings: EmbeddingSettings, store: Path) -> str:
     if is_settled(encoder) and (mismatch := mismatch_of(store, encoder.fingerprint)) is not None:
         raise mismatch
     return examined(settings, built)
+
+
+def _index(settings: Settings, store: Path) -> Row:
+    """Which vector index is set, whether it can be used, and what of Chroma's is not as it must be.
+
+    The files of the store's own index are compared with the rest of the store.
+    """
+    name = "vector index"
+    try:
+        place = chroma_place(settings.index, settings.home)
+        if place is None:
+            return _kernel(name)
+        if importlib.util.find_spec("chromadb") is None:
+            raise missing()
+        path, owned = place
+        with snapshot(store) as source:
+            try:
+                found = examine_chroma(path, owned=owned, source=source)
+            except ConfigError as error:
+                return _failed(name, "index_foreign", error.message, error.hint)
+    except AgoraError as error:
+        return {"name": name, "ok": False, **error.details()}
+    if found.code is None:
+        return {"name": name, "ok": True, "message": found.message}
+    kind = KINDS.get(found.code) or SURROUNDINGS[found.code]
+    row = {"name": name, "code": found.code, "message": found.message}
+    if kind.repair is None:
+        return row | {"ok": True, "warning": True, "hint": kind.hint}
+    return row | {"ok": False, "hint": kind.hint}
+
+
+def _kernel(name: str) -> Row:
+    """By what the store's own index compares; a faster way that cannot be used here is worth a word."""
+    kernel = choose_kernel()
+    row = {"name": name, "ok": True, "message": f"Agora's own, compares with {kernel.name}"}
+    if not kernel.passed_over:
+        return row
+    hint = "Answers are the same, and searches of large stores take twice as long."
+    return row | {"warning": True, "message": f"{row['message']}. {' '.join(kernel.passed_over)}", "hint": hint}
 
 
 def _failed(name: str, code: str, message: str, hint: str) -> Row:

@@ -25,6 +25,22 @@ def choose_index(settings: IndexSettings, home: Path, log: Log) -> VectorIndex |
     Raises: ConfigError for a scheme that there is no adapter for, or a folder that is not Agora's; MissingExtra for an
     adapter that is not installed.
     """
+    if (place := chroma_place(settings, home)) is None:
+        return None
+    folder, owned = place
+    from agora.stores.chroma.client import missing  # noqa: PLC0415 - whoever has the default need not read it
+    from agora.stores.chroma.index import ChromaIndex  # noqa: PLC0415 - as above
+
+    if importlib.util.find_spec("chromadb") is None:
+        raise missing()
+    return ChromaIndex(folder, owned=owned, dead=settings.compact_dead, log=log)
+
+
+def chroma_place(settings: IndexSettings, home: Path) -> tuple[Path, bool] | None:
+    """Chroma's folder, and whether nobody else has business there; None for the store's own index.
+
+    Raises: ConfigError as `choose_index`.
+    """
     url = settings.url
     if url == "sqlite":
         return None
@@ -33,13 +49,7 @@ def choose_index(settings: IndexSettings, home: Path, log: Log) -> VectorIndex |
             f"index.url: there is no adapter for {url!r}", hint="Write `sqlite`, or `chroma://` and a folder."
         )
     folder = chroma_folder(found[1])
-    from agora.stores.chroma.client import missing  # noqa: PLC0415 - whoever has the default need not read it
-    from agora.stores.chroma.index import ChromaIndex  # noqa: PLC0415 - as above
-
-    if importlib.util.find_spec("chromadb") is None:
-        raise missing()
-    owned = folder is None
-    return ChromaIndex(folder or home / CHROMA_FOLDER, owned=owned, dead=settings.compact_dead, log=log)
+    return folder or home / CHROMA_FOLDER, folder is None
 
 
 def unused_folders(settings: IndexSettings, home: Path) -> list[Path]:

@@ -243,7 +243,8 @@ class Notes:
         with self._records.read(deadline) as reading:
             counts = reading.counts(caller.scope.visible())
             # Of the caller's namespaces: the whole index's size would tell of the others.
-            shown = {name: about[name] for name in ("kind", "generation", "kernel", "problem") if name in about}
+            told = ("kind", "generation", "kernel", "passed_over", "problem", "rebuilt")
+            shown = {name: about[name] for name in told if name in about}
             index = {**shown, "sequence": reading.sequence, "passages": counts.pop("passages")}
         return {
             **counts,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -37,13 +37,15 @@ class Condemned:
 
     `groups` holds row numbers, note by note: the row that was forgotten, then the older versions that go with it.
     `shown` describes the first of them. `gone`: ids that were purged before. `repeated_by`: ids of notes that stay
-    and that repeat a note which goes, by the server's record of reads or word for word.
+    and that repeat a note which goes, by the server's record of reads or word for word. `seen`: sequence and hash of
+    the store's last change then, for row numbers mean nothing in another past of it.
     """
 
     groups: tuple[tuple[int, ...], ...]
     shown: tuple[Doomed, ...] = ()
     gone: tuple[str, ...] = ()
     repeated_by: tuple[str, ...] = ()
+    seen: tuple[int, bytes | None] = field(default=(0, None), compare=False)
 
     @property
     def versions(self) -> int:

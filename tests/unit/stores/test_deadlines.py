@@ -136,7 +136,7 @@ def test_a_lock_that_comes_after_the_deadline_is_not_used(desk: Desk) -> None:
     late = _Job(
         lambda connection: connection.execute("INSERT INTO meta VALUES ('late', 'done')"), Deadline(0), Future()
     )
-    with closing(database._open(0.05)) as writer:
+    with closing(database._opener.open(0.05)) as writer:
         with pytest.raises(DeadlineExceeded):
             database._transact(writer, late)
         assert not writer.in_transaction

@@ -8,6 +8,7 @@ import pytest
 from agora.errors import NamespaceDenied
 from agora.model.deadline import Deadline
 from agora.model.selection import Selection
+from agora.stores.sqlite.fulltext import put_back
 
 if TYPE_CHECKING:
     from tests.conftest import Desk, MakeDesk
@@ -235,3 +236,17 @@ def test_instants_before_1970_and_far_ahead_are_kept_to_the_microsecond(desk: De
         kept = desk.save(f"at {at}", occurred_at=at).id
         assert desk.note(kept).occurred_at == at
         assert desk.found(f"at {at}", since=at, until=None)[0] == kept
+
+
+def test_words_of_a_hidden_note_that_a_damaged_index_still_holds_bring_nothing_back(desk: Desk) -> None:
+    gone = desk.save("the harbour master is bribed").id
+    old = desk.save("the harbour closes at nine", key="hours").id
+    live = desk.save("the harbour closes at ten", key="hours").id
+    desk.forget(gone)
+    for public_id in (gone, old):
+        ((row,),) = desk.sql("SELECT id FROM items WHERE public_id = ?", public_id)
+        with desk.store._database.apart() as connection:
+            put_back(connection, row, 1, "note", None, desk.note(public_id).content)
+    assert {problem.code for problem in desk.problems()} >= {"stray_fulltext"}
+    for mode in ("lexical", "hybrid"):
+        assert desk.found("harbour closes master bribed nine", mode=mode) == [live]

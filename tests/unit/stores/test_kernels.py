@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,8 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from agora.app.checking import diagnose
+from agora.config.load import load_settings
 from agora.errors import ConfigError, MissingExtra
+from agora.model.deadline import Deadline
 from agora.stores.sqlite.kernels import Kernel, choose_kernel, nearest_of
+
+if TYPE_CHECKING:
+    from tests.conftest import Desk, MakeDesk
 
 NAMES = [name for name in ("numpy", "simsimd", "numkong") if name == "numpy" or importlib.util.find_spec(name)]
 
@@ -126,6 +132,29 @@ def test_without_a_name_the_fastest_that_is_installed_is_chosen(monkeypatch: pyt
     chosen = choose_kernel()
     assert chosen.name == "numpy"
     assert "simsimd cannot be loaded" in chosen.passed_over[0]
+
+
+def test_that_a_kernel_was_passed_over_is_told_by_status_and_doctor(
+    make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(desk: Desk) -> tuple[dict[str, Any], dict[str, Any]]:
+        status = desk.notes.status(desk.caller(), Deadline(20))["index"]
+        (row,) = [
+            each for each in diagnose(load_settings({"home": str(desk.folder)}, env={})) if "index" in each["name"]
+        ]
+        return status, row
+
+    if "simsimd" in NAMES:
+        status, row = told(make_desk())
+        assert (status["kernel"], status["passed_over"]) == ("simsimd", [])
+        assert "warning" not in row
+    monkeypatch.setitem(sys.modules, "simsimd", None)
+    status, row = told(make_desk())
+    assert status["kernel"] == "numpy"
+    assert "simsimd cannot be loaded" in status["passed_over"][0]
+    assert (row["ok"], row["warning"]) == (True, True)
+    assert "compares with numpy" in row["message"]
+    assert "simsimd cannot be loaded" in row["message"]
 
 
 def test_a_kernel_without_wide_instructions_is_used_only_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,12 @@ def clean(done: Purged) -> bool:
     return not done.unfinished
 
 
+def copied(source: Path, target: Path) -> None:
+    """Have one database hold what the other does, as a restored backup has it."""
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target, timeout=30)) as other:
+        one.backup(other)
+
+
 @contextmanager
 def old_reader(desk: Desk) -> Iterator[None]:
     """Somebody who looks at the store as it is now, for as long as the block lasts."""
@@ -664,3 +670,35 @@ def test_the_doctor_says_that_a_purge_is_unfinished_and_calls_it_no_damage(desk:
     assert desk.problems() == []
     assert clean(purger(desk).purge(Condemned(()), desk.caller(), soon()))
     assert remarks(desk.path) == []
+
+
+def test_rows_that_were_chosen_before_a_backup_was_put_back_are_not_taken_for_others(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.save("kept by the backup")
+    copied(desk.path, tmp_path / "backup.db")
+    unwanted = desk.save("not wanted any more").id
+    desk.forget(unwanted)
+    doomed = condemned(desk)
+    copied(tmp_path / "backup.db", desk.path)
+    # It gets the same row number, and may be wanted back.
+    other = desk.save("hidden for now").id
+    desk.forget(other)
+    assert taken(desk, doomed) == [{other}]
+    with pytest.raises(Conflict, match="a backup was put") as caught:
+        purger(desk).purge(doomed, desk.caller("root"), soon())
+    assert "agora purge" in caught.value.hint
+    assert desk.restore(other).restored == (other,)
+    assert desk.problems() == []
+
+
+def test_a_note_that_another_process_purged_meanwhile_is_no_error(desk: Desk, make_desk: MakeDesk) -> None:
+    gone, more = desk.save("zephyrine words of ours").id, desk.save("more words").id
+    desk.forget(gone, more)
+    doomed = condemned(desk)
+    assert clean(purge(make_desk(), gone))
+    done = purger(desk).purge(doomed, desk.caller("root"), soon())
+    assert clean(done)
+    assert (done.notes, done.kept) == (1, 1)
+    assert desk.get(gone).purged == (gone,)
+    assert looked_for(desk.folder, {"text": b"zephyrine"}) == {}

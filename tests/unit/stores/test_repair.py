@@ -322,3 +322,18 @@ def test_a_move_to_another_encoder_goes_on_after_a_repair(make_desk: MakeDesk, t
     fresh = make_desk(tmp_path / "fresh", encoder=FakeEncoder(**moving.SHORT))
     moving.fill(fresh)
     assert moving.answers(mover) == moving.answers(fresh)
+
+
+def test_vectors_made_for_a_note_are_not_given_to_another_with_its_number(desk: Desk) -> None:
+    saved = desk.save("the same text", title="One title")
+    damage(desk.path, "DELETE FROM vectors")
+    path, encoder = desk.path, desk.encoder
+    (note,) = mending.next_lacking(path, 0, 10)
+    made = embed(encoder, note.title, note.content, Deadline(20))
+    # As it is once a backup was put back and something else was saved.
+    desk.sql("UPDATE texts SET title = 'Another title'")
+    assert mending.fill(path, [(note, made)], to_micros(desk.clock.now())) == 0
+    (note,) = mending.next_lacking(path, 0, 10)
+    assert note.title == "Another title"
+    assert mending.fill(path, [(note, made)], to_micros(desk.clock.now())) == 1
+    assert desk.found("the same text", mode="semantic") == [saved.id]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agora.errors import ConfigError, IndexUnavailable
+from agora.stores.boot import boot_id
 from agora.stores.chroma.lock import ProcessLock
 from agora.stores.chroma.mark import File, Mark
 
@@ -74,7 +75,7 @@ class Folder:
         new = self.path / f"{_MARK}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(mark.as_text())
+            file.write(replace(mark, boot=boot_id()).as_text())
         _put(new, self.path / _MARK)
 
     def graphs(self, known: dict[str, File]) -> dict[str, File]:
@@ -96,26 +97,41 @@ class Folder:
 
     def damage(self, mark: Mark) -> str | None:
         """What is not as the mark says; None if Chroma may read the files. Ends a compaction that was cut short."""
+        # In another run of the machine only what has a checksum is known to be as it was.
+        if (found := self.unlike(mark, every_byte=mark.boot != boot_id())) is not None:
+            return found
+        if mark.keep is not None:
+            self.clear([segment for segment in self.segments() if segment.name not in mark.keep])
+        # What was closed is as it was, byte by byte. Where a process died, SQLite must look whether it still can read.
+        return None if mark.state == "closed" else _unreadable(self.path / DATABASE)
+
+    def unlike(self, mark: Mark, *, every_byte: bool = False) -> str | None:
+        """Which file is not as the mark says; None if none is. Changes nothing.
+
+        A file of the size and the time that it had counts as it was, unless `every_byte` of those with a checksum is
+        to be read.
+        """
         if mark.state == "opening":
             return "the last process that opened it did not get through"
+        if mark.state != "closed" and mark.boot != boot_id():
+            return "the machine was started anew while it was open"
         if not (self.path / DATABASE).exists():
             return f"{DATABASE} is missing"
         found, left = self.graphs({}), mark.files
         if mark.state == "closed":
             found |= {DATABASE: _looked_at(self.path / DATABASE)}
         if mark.keep is not None:
-            self.clear([segment for segment in self.segments() if segment.name not in mark.keep])
             found, left = _of(mark.keep, found), _of(mark.keep, left)
         for name in sorted(found.keys() | left.keys()):
             now, then = found.get(name), left.get(name)
             if now is None:
                 return f"{name} is missing"
-            if not _same(now, then) and (
-                then is None or then.crc is None or now.size != then.size or _checksum(self.path / name) != then.crc
-            ):
+            summed = then is not None and then.crc is not None
+            if _same(now, then) and not (every_byte and summed):
+                continue
+            if then is None or not summed or now.size != then.size or _checksum(self.path / name) != then.crc:
                 return f"{name} is not as it was left"
-        # What was closed is as it was, byte by byte. Where a process died, SQLite must look whether it still can read.
-        return None if mark.state == "closed" else _unreadable(self.path / DATABASE)
+        return None
 
     def holds_anything(self) -> bool:
         """Whether there is anything that Chroma made."""

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from agora.errors import DeadlineExceeded, IndexUnavailable
@@ -87,6 +88,20 @@ class ProcessLock:
                     " agents use one shared server: it can serve them all.",
                 )
             pause.wait(min(_STEP, deadline.remaining()))
+
+    @contextlib.contextmanager
+    def glance(self) -> Iterator[bool]:
+        """Whether nobody held it, and nobody gets it for the block. Nothing is written: no file, no number."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        except OSError:
+            # Nobody can hold what is not there, or what nobody can write.
+            yield not self._path.exists()
+            return
+        try:
+            yield _taken(descriptor)
+        finally:
+            os.close(descriptor)
 
     def holder(self) -> int | None:
         """Number of the process that holds it, or held it last."""

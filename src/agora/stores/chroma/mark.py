@@ -24,14 +24,16 @@ class Mark:
     """What Chroma's folder holds: which changes of which store, and which files that made.
 
         {"format": 1, "store": "s_…/1", "sequence": 812, "hash": "…", "after": null, "collection": "…", "built": 640,
-         "dead": 12, "keep": null, "state": "open", "files": {"…/header.bin": {"size": 100, …}}}
+         "dead": 12, "keep": null, "state": "open", "files": {"…/header.bin": {"size": 100, …}}, "boot": "…"}
 
     The rows up to `after` (all rows, if it is None) are as of `sequence`, those above it are not there yet. `built` is
     the sequence at which the database was begun, `dead` counts the ids that were deleted from the collection. `keep`
     are the graphs that stay should the compaction that builds another one beside them not come to its end.
 
     `writing` stands there while Chroma may change its files, `opening` while it reads them for the first time: a
-    process that finds either knows that another one died in between. `closed` covers every file by its checksum.
+    process that finds either knows that another one died in between. `closed` covers every file by its checksum. `boot`
+    names the run of the machine in which it was written: after a power cut a file may be of the right size and time,
+    and have holes.
     """
 
     store: str
@@ -44,6 +46,7 @@ class Mark:
     keep: list[str] | None = None
     state: State = "writing"
     files: dict[str, File] = field(default_factory=dict)
+    boot: str | None = None
 
     @property
     def hashed(self) -> bytes | None:

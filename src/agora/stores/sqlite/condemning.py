@@ -28,7 +28,8 @@ def condemn(connection: sqlite3.Connection, wanted: Unwanted, now: int) -> Conde
     named = bool(wanted.ids)
     chosen = _named(connection, wanted, inside, gone, now) if named else _matching(connection, wanted, inside, now)
     groups = _grouped(connection, chosen, inside)
-    return Condemned(groups, _shown(connection, groups), tuple(gone), _repeated_by(connection, groups))
+    repeated_by = _repeated_by(connection, groups)
+    return Condemned(groups, _shown(connection, groups), tuple(gone), repeated_by, _last_change(connection))
 
 
 def is_condemned(connection: sqlite3.Connection, row: int, now: int) -> bool:
@@ -156,6 +157,11 @@ def _shown(connection: sqlite3.Connection, groups: Sequence[Sequence[int]]) -> t
         state: Literal["forgotten", "expired"] = "expired" if note.forgotten_at is None else "forgotten"
         shown.append(Doomed(note.id, note.namespace, title, note.savers[0].agent, state, since, len(group)))
     return tuple(shown)
+
+
+def _last_change(connection: sqlite3.Connection) -> tuple[int, bytes | None]:
+    found = connection.execute("SELECT sequence, hash FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
+    return (0, None) if found is None else (found[0], bytes(found[1]))
 
 
 def _repeated_by(connection: sqlite3.Connection, groups: Sequence[Sequence[int]]) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import random
 import sqlite3
@@ -15,9 +14,10 @@ from typing import Any, Literal, TypeVar, cast
 from agora.errors import DeadlineExceeded, StoreUnavailable
 from agora.model.deadline import Deadline
 from agora.ports.log import Log
+from agora.stores.sqlite.connecting import Connection, Opener, identity_of
 from agora.stores.sqlite.failures import BUSY, translated
-from agora.stores.sqlite.migrations import check_version, recognise
-from agora.stores.sqlite.opening import WRITABLE, Limit, not_writable, open_to_read
+from agora.stores.sqlite.migrations import check_version
+from agora.stores.sqlite.opening import WRITABLE
 from agora.stores.sqlite.ticket import Tickets, queue_of
 
 T = TypeVar("T")
@@ -59,18 +59,18 @@ class Database:
         self.path = path
         self._ready = ready
         self._prepare = prepare
-        self._synchronous = synchronous
         self._busy_timeout = busy_timeout
         self._readers = readers
         self._tickets = Tickets(path.with_name(LOCK_FILE), log)
+        self._opener = Opener(path, self._tickets.path, synchronous=synchronous, busy_timeout=busy_timeout)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._idle: queue.LifoQueue[_Connection | None] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()
         self._closed = False
         self._closing = threading.Lock()
         self._ending = threading.Lock()
         self._following = threading.Lock()
         with translated(path):
-            writer = self._open(_WRITER_WAITS)
+            writer = self._opener.open(_WRITER_WAITS)
             try:
                 self._prepare_file(writer)
             except BaseException:
@@ -126,7 +126,7 @@ class Database:
                     connection.close()
                     connection = None
                 if connection is None:
-                    connection = self._open(self._busy_timeout)
+                    connection = self._opener.open(self._busy_timeout)
                 yield connection
         finally:
             if connection is not None and (self._closed or not _rolled_back(connection)):
@@ -134,7 +134,7 @@ class Database:
                 connection = None
             self._idle.put(connection)
 
-    def _is_good(self, connection: _Connection) -> bool:
+    def _is_good(self, connection: Connection) -> bool:
         limit = connection.limit
         return connection.identity == self._identity and (limit is None or limit.holds(self.path))
 
@@ -143,7 +143,7 @@ class Database:
         """Why the store can only be read; None if it can be written. As of the last write that was tried."""
         return None if self._limit is None else self._limit.reason
 
-    def _borrow(self, deadline: Deadline) -> _Connection | None:
+    def _borrow(self, deadline: Deadline) -> Connection | None:
         while True:
             deadline.check()
             with contextlib.suppress(queue.Empty):
@@ -157,7 +157,7 @@ class Database:
     @contextlib.contextmanager
     def apart(self) -> Iterator[sqlite3.Connection]:
         """A connection outside the pool and any transaction, for what cannot run inside one."""
-        with translated(self.path), contextlib.closing(self._open(self._busy_timeout)) as connection:
+        with translated(self.path), contextlib.closing(self._opener.open(self._busy_timeout)) as connection:
             yield connection
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class Database:
             for _ in range(places):
                 self._idle.put(None)
 
-    def _work(self, writer: _Connection) -> None:
+    def _work(self, writer: Connection) -> None:
         while (task := self._jobs.get()) is not None:
             if not task.result.set_running_or_notify_cancel():
                 continue
@@ -193,7 +193,7 @@ class Database:
                     # What could not be written a moment ago may be writable by now.
                     if writer.identity != self._identity or writer.limit is not None:
                         writer.close()
-                        writer = self._open(_WRITER_WAITS)
+                        writer = self._opener.open(_WRITER_WAITS)
                         self._limit = writer.limit
                     outcome = self._transact(writer, task)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
@@ -207,7 +207,7 @@ class Database:
         writer.close()
         self._tickets.close()
 
-    def _transact(self, writer: _Connection, task: _Job) -> object:
+    def _transact(self, writer: Connection, task: _Job) -> object:
         if writer.limit is not None:
             raise StoreUnavailable(f"the store {self.path} can only be read: {writer.limit.reason}", hint=WRITABLE)
         try:
@@ -216,7 +216,7 @@ class Database:
         finally:
             self._tickets.leave()
 
-    def _commit(self, writer: _Connection, task: _Job) -> object:
+    def _commit(self, writer: Connection, task: _Job) -> object:
         try:
             # The lock may have come too late: nobody waits for this write any more.
             task.deadline.check()
@@ -255,66 +255,29 @@ class Database:
             else:
                 return
 
-    def _open(self, waits: float) -> _Connection:
-        """A connection on which SQLite itself waits for a lock for so many seconds."""
-        _make_private_folder(self.path.parent)
-        if _identity(self.path) is None:
-            self._make_file()
-        before = _identity(self.path)
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, factory=_Connection, timeout=waits
-        )
-        try:
-            _configure(connection, self._synchronous, self._busy_timeout)
-            connection.limit = not_writable(self.path)
-        except sqlite3.Error as error:
-            connection.close()
-            connection, limit = open_to_read(self.path, _Connection, waits=waits, refused=error)
-            connection.limit = limit
-        except BaseException:
-            connection.close()
-            raise
-        connection.identity = _identity(self.path)
-        if connection.identity is None or before not in {None, connection.identity}:
-            connection.close()
-            raise StoreUnavailable(f"the store {self.path} was taken away while it was opened", hint="Try again.")
-        return connection
-
-    def _make_file(self) -> None:
-        """Make the file, empty and without a log: one beside a missing file was that file's, and others have it open.
-
-        In turn, so that nobody's new log is taken for it. Without turns SQLite makes the file, as well as it can.
-        """
-        ends = time.monotonic() + self._busy_timeout
-        with queue_of(self._tickets.path) as tickets:
-            if tickets.wait(lambda: ends - time.monotonic()) and _identity(self.path) is None:
-                for ending in ("-wal", "-shm"):
-                    self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
-                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-
-    def _follow_file(self, old: _Connection | None) -> None:
+    def _follow_file(self, old: Connection | None) -> None:
         """Start over on a new file if somebody deleted or replaced this one under us.
 
         Without it, writes would go on into the deleted file: acknowledged, and lost at exit.
         """
-        if _identity(self.path) == self._identity:
+        if identity_of(self.path) == self._identity:
             return
         with self._following:
-            if _identity(self.path) == self._identity:
+            if identity_of(self.path) == self._identity:
                 return
             if old is not None:
                 # The log beside the new file may still be the old file's, and would be replayed into the new one.
                 with contextlib.suppress(sqlite3.Error):
                     old.execute("PRAGMA busy_timeout = 50")
                     old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            fresh = self._open(_WRITER_WAITS)
+            fresh = self._opener.open(_WRITER_WAITS)
             try:
                 self._prepare_file(fresh)
                 self._identity = fresh.identity
             finally:
                 fresh.close()
 
-    def _prepare_file(self, connection: _Connection) -> None:
+    def _prepare_file(self, connection: Connection) -> None:
         connection.execute("BEGIN")
         try:
             ready = self._ready(connection)
@@ -332,11 +295,6 @@ class Database:
                 connection.execute("COMMIT")
 
 
-class _Connection(sqlite3.Connection):
-    identity: tuple[int, int] | None = None
-    limit: Limit | None = None
-
-
 class _Job:
     __slots__ = ("deadline", "result", "run")
 
@@ -352,47 +310,3 @@ def _rolled_back(connection: sqlite3.Connection) -> bool:
     except sqlite3.Error:
         return False
     return True
-
-
-def _configure(connection: sqlite3.Connection, synchronous: str, busy_timeout: float) -> None:
-    # Switching to WAL and recovering one take a short exclusive lock that the busy handler does not cover.
-    gives_up = time.monotonic() + busy_timeout
-    while True:
-        try:
-            # Before anything is changed: the file may be somebody else's.
-            recognise(connection)
-            if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
-                # These two hold for the life of a file and must come before its first page is written; later the
-                # second would only write once more. Larger pages waste less beside a vector; incremental vacuum
-                # lets a purge give space back.
-                connection.execute("PRAGMA page_size = 8192")
-                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() >= gives_up:
-                raise
-            time.sleep(random.uniform(0.0005, 0.01))  # noqa: S311 - not a secret
-        else:
-            break
-    if mode != "wal":
-        raise StoreUnavailable(
-            f"the file system cannot hold a write-ahead log (journal mode stays {mode!r})",
-            hint="Put the data folder on a local disk: set AGORA_HOME.",
-        )
-    connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute("PRAGMA trusted_schema = OFF")
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - one system call on the hot path
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _make_private_folder(folder: Path) -> None:
-    if not folder.exists():
-        folder.mkdir(parents=True, mode=0o700, exist_ok=True)

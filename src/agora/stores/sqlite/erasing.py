@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
+from agora.errors import Conflict
 from agora.model.caller import Caller
 from agora.stores.sqlite import fulltext, journal
 from agora.stores.sqlite.actors import ensure_actor
@@ -50,14 +51,22 @@ def batches(groups: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]
 class Deed:
     """One batch of notes, turned into skeletons inside a write transaction."""
 
-    def __init__(self, groups: Sequence[Sequence[int]], caller: Caller, now: int, mark: str) -> None:
+    def __init__(
+        self, groups: Sequence[Sequence[int]], caller: Caller, now: int, mark: str, seen: tuple[int, bytes | None]
+    ) -> None:
+        """`seen`: as `Condemned` has it."""
+        self._seen = seen
         self._groups = groups
         self._caller = caller
         self._now = now
         self._mark = mark
 
     def __call__(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """How many notes and versions went."""
+        """How many notes and versions went.
+
+        Raises: Conflict if another past was put in the place of the one in which the rows were chosen.
+        """
+        self._require_same_past(connection)
         actor = ensure_actor(connection, self._caller, self._now)
         notes = versions = 0
         keys: set[tuple[int, str, str]] = set()
@@ -75,6 +84,16 @@ class Deed:
         if versions:
             set_mark(connection, self._mark)
         return notes, versions
+
+    def _require_same_past(self, connection: sqlite3.Connection) -> None:
+        sequence, hash_ = self._seen
+        found = connection.execute("SELECT hash FROM journal WHERE sequence = ?", (sequence,)).fetchone()
+        if (None if found is None else bytes(found[0])) != hash_:
+            # The numbers of the rows may be those of other notes by now.
+            raise Conflict(
+                "a backup was put in the place of the store since the notes to purge were chosen",
+                hint="These notes were not purged. Run `agora purge` again: it shows what would go now.",
+            )
 
 
 def sweep(connection: sqlite3.Connection, mark: str) -> None:

@@ -5,10 +5,11 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from agora.ports.vector_index import Source
 from agora.stores.sqlite.checks import Problem, find_problems
 from agora.stores.sqlite.erasing import unfinished
 from agora.stores.sqlite.failures import translated
-from agora.stores.sqlite.index.checking import index_problems
+from agora.stores.sqlite.index.checking import begun, index_problems
 from agora.stores.sqlite.leftovers import told
 from agora.stores.sqlite.migrations import LATEST, is_current, recognise, version_of
 from agora.stores.sqlite.opening import Reader, open_to_read
@@ -33,6 +34,23 @@ def examine(path: Path, index: Path | None = None) -> list[Problem]:
         if index is not None and version_of(connection) == LATEST:
             problems += _of_index(connection, index, known=bool(problems))
         return problems
+
+
+@contextlib.contextmanager
+def snapshot(path: Path) -> Iterator[Source | None]:
+    """The store at `path` as an index of another kind follows it; None if there is nothing to follow.
+
+    Raises: as `examine`.
+    """
+    if not path.exists():
+        yield None
+        return
+    with translated(path), _reading(path) as connection:
+        yield begun(connection)[0] if version_of(connection) == LATEST and _has_encoder(connection) else None
+
+
+def _has_encoder(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM encoders WHERE state = 'active'").fetchone() is not None
 
 
 def remarks(path: Path) -> list[str]:

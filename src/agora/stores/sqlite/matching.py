@@ -196,12 +196,14 @@ class FullTextView:
         return chosen
 
     def _live(self, passages: Sequence[int], among: Among) -> Iterable[_Piece]:
-        """Those of `passages` whose items are in scope and not at their end."""
-        # The index drops superseded and forgotten rows in their own transaction; expiry only the clock knows.
+        """Those of `passages` whose items are in scope and current."""
+        # Expiry only the clock knows. The index drops superseded and forgotten rows in their own transaction, but a
+        # damaged one must not bring them back.
         return self._connection.execute(
             # A cross join keeps this order: a plan that begins with the namespace's items reads all of them.
             "SELECT p.id, p.item_id, p.n FROM passages p CROSS JOIN items i ON i.id = p.item_id"
             f" WHERE p.id IN ({places(passages)}) AND (i.expires_at IS NULL OR i.expires_at > ?)"
+            " AND i.superseded_by IS NULL AND i.forgotten_at IS NULL"
             f" AND i.namespace_id IN ({places(among.namespaces)})",
             (*passages, among.now, *among.namespaces),
         )

@@ -102,7 +102,7 @@ class SqlitePurging:
         notes = versions = 0
         for batch in batches(condemned.groups):
             try:
-                done = self._database.write(Deed(batch, caller, to_micros(now), mark), deadline)
+                done = self._database.write(Deed(batch, caller, to_micros(now), mark, condemned.seen), deadline)
             except StoreUnavailable as error:
                 if not versions:
                     raise
@@ -205,8 +205,11 @@ def _mark(now: datetime) -> str:
 
 def _pieces(connection: sqlite3.Connection, row: int) -> Iterator[Sample]:
     """A run of the text that no escape breaks in two, and the beginning of its first vector."""
-    (content,) = connection.execute("SELECT content FROM texts WHERE item_id = ?", (row,)).fetchone()
-    longest = max(_ESCAPED.split(content), key=len).encode()
+    text = connection.execute("SELECT content FROM texts WHERE item_id = ?", (row,)).fetchone()
+    if text is None:
+        # Another process has purged it meanwhile.
+        return
+    longest = max(_ESCAPED.split(text[0]), key=len).encode()
     if len(longest) >= _SHORTEST:
         yield Sample("text", longest[:_PIECE])
     found = connection.execute(

@@ -219,6 +219,21 @@ SURROUNDINGS: dict[str, Kind] = {
             "Put the data folder on a local disk: set AGORA_HOME. Else see to it that only this machine uses it.",
         ),
         Kind(
+            "index_foreign",
+            "Chroma database in the index's folder that Agora did not make",
+            "Name a folder for Agora alone in `index.url`. If this one is Agora's, delete `chroma.sqlite3` in it.",
+        ),
+        Kind(
+            "index_missing",
+            "store with notes and no Chroma collection yet; a warning",
+            "The next query by meaning builds it, as far as it has time; `agora reindex` builds it at once.",
+        ),
+        Kind(
+            "index_behind",
+            "Chroma collection that is a thousand changes behind the store, or half built; a warning",
+            "The next query by meaning catches up, as far as it has time; `agora reindex` builds it anew at once.",
+        ),
+        Kind(
             "cache_damaged",
             "damaged `cache.db`",
             "Run `agora doctor --repair`, or delete the file: nothing but speed is lost.",

@@ -15,6 +15,9 @@ from agora.stores.sqlite.rows import blocks, places
 
 _BLOCK = 4096
 
+_PRUNED = b"pruned"
+"""In place of a hash that nobody can have: what was before the first change is no longer known."""
+
 _LOAD = (
     # In this order, by the index on places: any other has to sort every vector of the store first, in memory.
     "SELECT i.id, p.n, i.namespace_id, i.expires_at, v.vector FROM encoders e CROSS JOIN items i"
@@ -103,6 +106,10 @@ class SqliteSource:
         """As `Source.hash_at`."""
         if sequence == self.head:
             return self.hash
+        if sequence == 0:
+            # Nothing was applied yet. That can be gone on from only while the journal still has its beginning.
+            first = self.connection.execute("SELECT sequence FROM journal ORDER BY sequence LIMIT 1").fetchone()
+            return None if first is None or first[0] == 1 else _PRUNED
         found = self.connection.execute("SELECT hash FROM journal WHERE sequence = ?", (sequence,)).fetchone()
         return None if found is None else bytes(found[0])
 
@@ -154,6 +161,9 @@ class SqliteSource:
         if any(len(row[4]) != 4 * self.dimension for row in found):
             raise StoreCorrupt("a vector in the store has not the length that its encoder makes")
         vectors = np.frombuffer(b"".join(row[4] for row in found), dtype="<f4").reshape(len(found), self.dimension)
+        # No comparison holds for what is no number: it would be missing from answers, and nobody would know.
+        if not np.isfinite(vectors).all():
+            raise StoreCorrupt("a vector in the store is no row of numbers")
         return Passages(
             np.array([row[0] for row in found], dtype=np.int64),
             np.array([row[1] for row in found], dtype=np.int64),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,12 @@ from agora.stores.sqlite.index.segment import Segment
 
 if TYPE_CHECKING:
     from tests.unit.stores.index.conftest import MakeLibrary
+
+
+def copied(source: Path, target: Path) -> None:
+    """Have one database hold what the other does, as a restored backup has it."""
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target, timeout=30)) as other:
+        one.backup(other)
 
 
 def sizes(library: Library) -> list[int]:
@@ -230,6 +238,36 @@ def test_a_store_that_is_replaced_again_and_again_gets_no_generation_and_no_file
     library.is_right()
 
 
+def test_files_of_a_past_that_was_replaced_while_they_were_written_are_not_registered(
+    tmp_path: Path, make_library: MakeLibrary
+) -> None:
+    library = make_library()
+    library.fill(units(100, seed=1))
+    backup = tmp_path / "backup.db"
+    copied(library.path, backup)
+    library.fill(units(100, seed=2))
+    write = library.index._compaction._writing.write
+    replaced = threading.Event()
+
+    def overtake(job, deadline):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - as `Database.write`
+        if not replaced.is_set():
+            replaced.set()
+            # The backup had no generation either, and soon as many changes: only their hashes differ.
+            copied(backup, library.path)
+            library.fill(units(100, seed=3))
+        return write(job, deadline)
+
+    object.__setattr__(library.index._compaction._writing, "write", overtake)
+    done = library.compact()
+    assert replaced.is_set()
+    assert done is not None
+    for each in (library, make_library()):
+        each.is_right()
+        assert each.problem() is None
+    assert library.sql("SELECT g.hash = j.hash FROM generations g JOIN journal j USING (sequence)") == [(1,)]
+    assert library.left() == set()
+
+
 @pytest.mark.parametrize("fails_at", ["open", "fsync", "mkdir"])
 def test_a_disk_that_refuses_leaves_the_old_generation_and_nothing_else(
     library: Library, monkeypatch: pytest.MonkeyPatch, fails_at: str
@@ -365,6 +403,18 @@ def test_after_a_purge_no_file_has_a_byte_of_the_rows(make_library: MakeLibrary,
     for each in (library, make_library()):
         each.is_right(limits=(5,))
     assert found_in == "tail" or vectors[40].tobytes() in raw(library)
+
+
+def test_a_purge_leaves_a_row_that_lives_whose_number_was_once_that_of_a_purged_one(make_library: MakeLibrary) -> None:
+    library = make_library()
+    library.fill(units(100, seed=1))
+    library.compact()
+    library.sql("DELETE FROM vectors WHERE passage_id IN (SELECT id FROM passages WHERE item_id = 43)")
+    library.index.purge(library.store._maintaining, np.array([42, 43], dtype=np.int64))
+    for each in (library, make_library()):
+        each.is_right()
+        with each.store.read(soon()) as reading:
+            assert reading.vectors.cosines(units(1, seed=5)[0], np.array([42])).scores[0] > -1
 
 
 def test_a_purge_of_rows_that_no_file_has_changes_nothing(library: Library) -> None:

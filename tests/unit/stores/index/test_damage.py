@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -9,10 +10,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
-from tests.unit.stores.index.library import Library, units
+from tests.unit.stores.index.library import Library, soon, units
 
+from agora.errors import StoreCorrupt
+from agora.ports.vector_index import Among, Passages
 from agora.stores.sqlite.index.layout import PAGE
+from agora.stores.sqlite.index.marks import Marks
+from agora.stores.sqlite.index.tail import loaded
+from agora.stores.sqlite.index.view import IndexView, Part
+from agora.stores.sqlite.instants import NEVER
+from agora.stores.sqlite.kernels import choose_kernel
 
 if TYPE_CHECKING:
     from tests.unit.stores.index.conftest import MakeLibrary
@@ -148,6 +157,72 @@ def test_a_process_that_finds_it_harmed_answers_right_says_so_and_mends_it(
     # Who had the old files open all the time goes over to the new ones.
     before.is_right()
     assert before.problem() is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("written", [False, True], ids=["from the rows", "in the tail"])
+def test_a_vector_that_is_no_row_of_numbers_is_named_and_never_left_out(
+    make_library: MakeLibrary, value: float, written: bool
+) -> None:
+    library = make_library()
+    library.fill(units(300, seed=1))
+    if written:
+        library.compact()
+        library.is_right()
+    vectors = units(3, seed=2)
+    library.add(vectors)
+    vectors[1, 7] = value
+    library.sql("UPDATE vectors SET vector = ? WHERE id = 302", vectors[1].tobytes())
+    for each in (library, make_library()):
+        with pytest.raises(StoreCorrupt, match="no row of numbers") as caught, each.store.read(soon()):
+            raise AssertionError("it was answered")
+        assert "agora doctor" in caught.value.hint
+    library.sql("DELETE FROM vectors WHERE id = 302")
+    library.is_right()
+
+
+def test_numbers_lost_in_a_file_that_was_found_whole_are_an_error_and_no_shorter_answer() -> None:
+    vectors = units(60, seed=1)
+    rows = np.repeat(np.arange(20, dtype=np.int64), 3)
+    zeros, ends = np.zeros(60, dtype=np.int64), np.full(60, NEVER)
+    numbers = np.tile(np.arange(3, dtype=np.int64), 20)
+    for gone in (slice(0, 1), slice(0, 60)):
+        damaged = vectors.copy()
+        damaged[gone, 3] = np.nan
+        part = Part(loaded(Passages(rows, numbers, zeros, ends, damaged)), Marks.of(60, None, None))
+        view = IndexView([part], choose_kernel(), 0)
+        with pytest.raises(StoreCorrupt, match="no numbers") as caught:
+            view.cosines(vectors[0], np.arange(20, dtype=np.int64))
+        assert "agora doctor" in caught.value.hint
+    with pytest.raises(StoreCorrupt, match="no numbers"):
+        view.nearest(vectors[0], Among((0,), 0), 3)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows refuses to cut a file that is open")
+def test_a_file_that_is_cut_short_while_it_is_in_use_is_named(make_library: MakeLibrary) -> None:
+    library = make_library(memory_mb=0)
+    library.fill(units(900, seed=1))
+    library.compact()
+    library.is_right()
+    os.truncate(first(library), 3 * PAGE)
+    with pytest.raises(StoreCorrupt, match="cut short while it was in use") as caught:
+        library.is_right()
+    assert "agora reindex" in caught.value.hint
+    library.store.reindex()
+    library.is_right()
+
+
+def test_a_process_that_has_applied_nothing_yet_notices_that_the_journal_lost_its_beginning(
+    make_library: MakeLibrary,
+) -> None:
+    one, other = make_library(), make_library()
+    other.store.reindex()
+    for each in (one, other):
+        each.is_right()
+    one.fill(units(50, seed=1))
+    one.sql("DELETE FROM journal WHERE sequence <= 40")
+    for each in (one, other, make_library()):
+        each.is_right()
 
 
 def test_files_in_each_other_s_place_are_noticed(make_library: MakeLibrary) -> None:

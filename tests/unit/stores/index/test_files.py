@@ -14,6 +14,7 @@ from tests.unit.stores.index.library import units
 from agora.errors import DeadlineExceeded, StoreCorrupt
 from agora.model.deadline import Deadline
 from agora.ports.vector_index import Passages
+from agora.stores.boot import boot_id
 from agora.stores.sqlite.index.columns import signs
 from agora.stores.sqlite.index.folder import Folder
 from agora.stores.sqlite.index.generation import Generation, read_state, write_state
@@ -21,7 +22,7 @@ from agora.stores.sqlite.index.layout import PAGE, Layout, Named
 from agora.stores.sqlite.index.marks import Marks
 from agora.stores.sqlite.index.segment import Segment, check_sum, open_segment
 from agora.stores.sqlite.index.tail import in_pieces, loaded
-from agora.stores.sqlite.index.verified import Verified, boot_id, mark
+from agora.stores.sqlite.index.verified import Verified, mark
 from agora.stores.sqlite.index.view import Part
 from agora.stores.sqlite.index.writing import Order, write_segment
 from agora.stores.sqlite.instants import NEVER

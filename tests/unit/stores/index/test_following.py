@@ -182,6 +182,7 @@ def test_a_store_without_files_is_loaded_from_its_rows_and_has_no_problem(make_l
         "in_tail": 0,
         "dead": 0,
         "kernel": library.index._kernel.name,
+        "passed_over": list(library.index._kernel.passed_over),
         "bytes_mapped": 0,
         "problem": None,
     }

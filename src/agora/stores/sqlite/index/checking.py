@@ -44,19 +44,23 @@ def index_problems(folder: Path, connection: sqlite3.Connection) -> list[Problem
     problems: list[Problem] = []
     with contextlib.ExitStack() as stack:
         for _ in range(_TRIES):
-            source, generation = _begun(connection)
+            source, generation = begun(connection)
             problems = [] if generation is None else list(_wrong(folder, source, generation))
             if not problems:
                 break
             # A compaction that ended since the transaction began has deleted the files that it replaced.
             connection = stack.enter_context(_another(connection))
-            _, newest = _begun(connection)
+            _, newest = begun(connection)
             if newest == generation:
                 break
     return problems
 
 
-def _begun(connection: sqlite3.Connection) -> tuple[SqliteSource, Generation | None]:
+def begun(connection: sqlite3.Connection) -> tuple[SqliteSource, Generation | None]:
+    """The transaction under way on `connection`, and the generation of the store's own index in it.
+
+    A store without an encoder has no `head`, and no generation either.
+    """
     digest, dimension = connection.execute(
         "SELECT digest, dimension FROM encoders WHERE state = 'active' LIMIT 1"
     ).fetchone() or ("", 0)

@@ -94,7 +94,7 @@ class Compaction:
         with self._alone(self._patience if force else 0.0, needed=force) as mine:
             if not mine:
                 return None
-            done = self._renewed(source, lambda held: choose(held, self._dead, force=force)) if wanted else None
+            done = self._renewed(source, lambda _, held: choose(held, self._dead, force=force)) if wanted else None
             self._tidy(source)
         return None if done is None else done | {"seconds": round(time.monotonic() - began, 3)}
 
@@ -115,7 +115,7 @@ class Compaction:
         if not self._folder.path.exists():
             return
         with self._alone(self._patience, needed=True):
-            self._renewed(source, lambda held: choose_without(held, rows))
+            self._renewed(source, lambda ours, held: choose_without(held, _gone(ours, rows)))
             gives_up = time.monotonic() + self._patience
             while left := self._tidy(source):
                 if time.monotonic() >= gives_up:
@@ -147,12 +147,12 @@ class Compaction:
             self._tidy(source)
         return done | {"dropped": 0, "seconds": round(time.monotonic() - began, 3)}
 
-    def _renewed(self, source: Opening, choice: Callable[[Held], Chosen | None]) -> dict[str, Any] | None:
+    def _renewed(self, source: Opening, choice: Callable[[SqliteSource, Held], Chosen | None]) -> dict[str, Any] | None:
         """What the new generation has, or None if there was nothing to do; the lock is ours."""
         for _ in range(_TRIES):
             with self._snapshot(source, Deadline(_SECONDS)) as (ours, held):
                 replaced = generations.find(ours.connection, ours.encoder_id)
-            chosen = choice(held)
+                chosen = choice(ours, held)
             if chosen is None:
                 return None
             kept = [(part.body.named, part.marks) for part in chosen.kept if isinstance(part.body, Segment)]
@@ -255,6 +255,14 @@ class Compaction:
             if needed and not mine:
                 raise IndexUnavailable("another process is compacting the index", hint="Try again in a minute.")
             yield mine
+
+
+def _gone(source: SqliteSource, rows: Rows) -> Rows:
+    """Those of `rows` that have no vectors in the snapshot.
+
+    A backup that was put back since they were purged may have given the number of one to a note that lives.
+    """
+    return np.setdiff1d(rows, source.passages(rows).rows)
 
 
 def _unwritable(error: OSError) -> IndexUnavailable:

@@ -9,11 +9,12 @@ from typing import Any
 from agora.errors import EmbeddingMismatch, StoreCorrupt, StoreUnavailable
 from agora.model.deadline import Deadline
 from agora.ports.vector_index import Progress, Rows, Source, Unusable, VectorView
+from agora.stores.boot import boot_id
 from agora.stores.sqlite.index.compacting import Compaction, Writing
 from agora.stores.sqlite.index.folder import Folder
 from agora.stores.sqlite.index.generation import find
 from agora.stores.sqlite.index.held import Files, Held, Loading, applied, from_files
-from agora.stores.sqlite.index.verified import Verified, boot_id
+from agora.stores.sqlite.index.verified import Verified
 from agora.stores.sqlite.index.view import EXACT_BELOW, IndexView
 from agora.stores.sqlite.kernels import choose_kernel
 from agora.stores.sqlite.source import SqliteSource
@@ -193,6 +194,7 @@ class SegmentedIndex:
             "in_tail": held.tail.count,
             "dead": held.dead(),
             "kernel": self._kernel.name,
+            "passed_over": list(self._kernel.passed_over),
             "bytes_mapped": held.mapped(),
             "problem": held.problem,
         }

@@ -54,8 +54,14 @@ class Segment:
         return columns.among(self.columns().rows, rows, single=self.single)
 
     def _mapped(self) -> Columns:
-        # The map ends with the last array over it: nothing is ever unmapped under a search.
-        return self._layout.columns(memoryview(mmap.mmap(self._fd, 0, access=mmap.ACCESS_READ)))
+        try:
+            # The map ends with the last array over it: nothing is ever unmapped under a search.
+            return self._layout.columns(memoryview(mmap.mmap(self._fd, self.named.size, access=mmap.ACCESS_READ)))
+        except ValueError as error:
+            raise StoreCorrupt(
+                f"the index file {self.named.file} was cut short while it was in use",
+                hint="Run `agora reindex`: it makes the index anew from the notes, which are whole.",
+            ) from error
 
 
 class Loaded:

@@ -7,9 +7,7 @@ what was written. So a file is summed up once for each start of the machine, not
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import sys
 from pathlib import Path
 
 _PREFIX = "verified-"
@@ -73,19 +71,3 @@ def mark(name: str, crc: int, fd: int) -> str:
     """What a file is known by."""
     found = os.fstat(fd)
     return f"{name} {crc} {found.st_size} {found.st_mtime_ns} {found.st_ino}"
-
-
-def boot_id() -> str | None:
-    """A name for this run of the machine, from its start to its end; None where the platform gives none."""
-    with contextlib.suppress(OSError):
-        found = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return found if found.replace("-", "").isalnum() else None
-    return _session() if sys.platform == "darwin" else None
-
-
-def _session() -> str | None:
-    room = ctypes.create_string_buffer(64)
-    size = ctypes.c_size_t(len(room))
-    failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", room, ctypes.byref(size), None, ctypes.c_size_t(0))
-    found = room.value.decode("ascii", "replace")
-    return None if failed or not found.replace("-", "").isalnum() else found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agora.errors import StoreCorrupt
 from agora.ports.encoder import Vector
 from agora.ports.vector_index import Among, Candidates, Rows
 from agora.stores.sqlite.index.columns import Body, expanded, signs
@@ -55,7 +56,7 @@ class IndexView:
         return self._live
 
     def nearest(self, vector: Vector, among: Among, limit: int) -> Candidates:
-        """As `VectorView.nearest`.
+        """As `VectorView.nearest`. Raises: StoreCorrupt for vectors that are no numbers.
 
         The rows that are found depend on the snapshot alone, not on how the passages lie in files and memory: all
         that tie with the last candidate are candidates too.
@@ -77,7 +78,7 @@ class IndexView:
         return reach.best(vector, None, limit)
 
     def cosines(self, vector: Vector, rows: Rows) -> Candidates:
-        """As `VectorView.cosines`."""
+        """As `VectorView.cosines`. Raises: as `nearest`."""
         return self._cosines(vector, rows, self._parts)
 
     def _cosines(self, vector: Vector, rows: Rows, parts: Sequence[Part]) -> Candidates:
@@ -136,6 +137,8 @@ class _Reach:
                 # All that tie with the last place come along (within float32 noise): slot order differs
                 # from process to process, and the answer must not.
                 last = np.partition(rough, len(rough) - wanted)[len(rough) - wanted]
+                if not np.isfinite(last):
+                    raise _no_numbers()
                 chosen = np.flatnonzero(rough >= last - _NOISE)
             else:
                 chosen = np.arange(len(rough))
@@ -211,7 +214,10 @@ def _best_of_spans(body: Body, vector: Vector, starts: Rows, stops: Rows) -> tup
     firsts = np.cumsum(stops - starts) - (stops - starts)
     owners = np.repeat(np.arange(len(starts)), stops - starts)
     rough = np.vecdot(body.columns().matrix.take(slots, axis=0), vector)
-    near = rough >= np.maximum.reduceat(rough, firsts)[owners] - _NOISE
+    most = np.maximum.reduceat(rough, firsts)
+    if not np.isfinite(most).all():
+        raise _no_numbers()
+    near = rough >= most[owners] - _NOISE
     slots, owners = slots[near], owners[near]
     _, scores, numbers = _scored(body, vector, slots)
     # The best passage of each span, of equal ones the first.
@@ -219,6 +225,11 @@ def _best_of_spans(body: Body, vector: Vector, starts: Rows, stops: Rows) -> tup
     _, first = np.unique(owners[order], return_index=True)
     best = order[first]
     return scores[best], numbers[best].astype(np.int64)
+
+
+def _no_numbers() -> StoreCorrupt:
+    # No comparison holds for what is no number: rows would be missing from answers, and nobody would know.
+    return StoreCorrupt("vectors in the index are no numbers")
 
 
 _NO_SLOTS: Rows = np.empty(0, np.int64)

@@ -63,11 +63,12 @@ def fill(connection: sqlite3.Connection, note: Lacking, embedded: Embedded, enco
     """Put in what a note lacks, in the caller's transaction; how many vectors went in.
 
     Passages that are where the model would cut stay, with the vectors they have; others are made anew. Nothing is done
-    to a note that was purged or filled meanwhile.
+    to a note that was purged or filled meanwhile, or whose number is another's since a backup was put back.
     """
     still = connection.execute(f"SELECT 1 {_BARE} AND p.item_id = ?", (note.row,)).fetchone()
-    text = connection.execute("SELECT content FROM texts WHERE item_id = ?", (note.row,)).fetchone()
-    if still is None or text is None or text[0] != note.content:
+    # A passage's vector may be made from the title too.
+    text = connection.execute("SELECT title, content FROM texts WHERE item_id = ?", (note.row,)).fetchone()
+    if still is None or text != (note.title, note.content):
         return 0
     if fulltext.spans(connection, note.row) != embedded.spans:
         return _replace(connection, note, embedded)
