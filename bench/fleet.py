@@ -11,15 +11,17 @@ else should run beside it.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +41,16 @@ _WHENS = ("on Sundays", "under load", "after a migration", "when the disk is ful
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--agora", type=Path, default=Path(sys.executable).with_name("agora"), help="the command")
-    parser.add_argument("--calls", type=int, default=CALLS)
+    parser.add_argument("--calls", type=int, default=CALLS, help="calls of each client")
+    parser.add_argument("--behave", help=argparse.SUPPRESS)
+    parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     command = [str(options.agora), "serve"]
+    if options.behave:
+        behave(options.behave, command, options.home)
+        return
     figures: dict[str, Any] = {"agents": AGENTS, "calls": options.calls}
     with tempfile.TemporaryDirectory(prefix="agora-bench-") as folder:
         for name, arguments in (("shared", []), ("in_process", ["--in-process"])):
@@ -138,20 +145,22 @@ def _work(session: Session, chance: random.Random, calls: int, taken: list[tuple
 
 
 def interference(command: list[str], home: Path) -> dict[str, dict[str, float]]:
-    """Milliseconds of one client's calls, alone and beside clients that behave badly."""
+    """Milliseconds of one client's calls, alone and beside clients that behave badly, in processes of their own."""
     victim = Session(command, home)
     victim.handshake()
+    _probe(victim)
     found = {"nobody": _probe(victim)}
-    for name, behave in (("a flood", _flood), ("one that never reads", _never_read), ("lines of 1 MB", _large)):
-        with ExitStack() as stack:
-            other = Session(command, home)
-            other.handshake()
-            over = threading.Event()
-            thread = threading.Thread(target=_until_over, args=(behave, other, over), daemon=True)
-            thread.start()
-            stack.callback(other.process.kill)
-            stack.callback(over.set)
+    for name in BEHAVIOURS:
+        with subprocess.Popen(
+            [sys.executable, "-m", "bench.fleet", "--behave", name, "--agora", command[0], "--home", str(home)],
+            stdout=subprocess.PIPE,
+        ) as other:
+            assert other.stdout
+            other.stdout.readline()
             found[name] = _probe(victim)
+            for child in psutil.Process(other.pid).children():
+                child.kill()
+            other.kill()
     victim.end()
     return found
 
@@ -165,39 +174,54 @@ def _probe(session: Session) -> dict[str, float]:
     return spread(taken)
 
 
-def _until_over(behave: Callable[[Session, threading.Event], None], session: Session, over: threading.Event) -> None:
-    try:
-        behave(session, over)
-    except (OSError, ValueError):
-        # The session was ended under it.
-        return
+def behave(name: str, command: list[str], home: Path) -> None:
+    """Be a client that behaves badly, until killed; a line says that it has begun."""
+    session = Session(command, home)
+    session.handshake()
+    print("begun", flush=True)
+    # The session's process is killed first.
+    with suppress(OSError, ValueError):
+        BEHAVIOURS[name](session)
 
 
-def _flood(session: Session, over: threading.Event) -> None:
-    def read() -> None:
-        while not over.is_set():
+def _lists(session: Session) -> None:
+    _flood(session, "tools/list", {})
+
+
+def _calls(session: Session) -> None:
+    _flood(session, "tools/call", {"name": "agora_status", "arguments": {}})
+
+
+def _flood(session: Session, method: str, params: dict[str, Any]) -> None:
+    threading.Thread(target=_read_all, args=(session,), daemon=True).start()
+    for number in itertools.count(100):
+        session.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+def _read_all(session: Session) -> None:
+    with suppress(OSError, ValueError):
+        while True:
             session.receive()
 
-    threading.Thread(target=_until_over, args=(lambda _s, _o: read(), session, over), daemon=True).start()
-    number = 100
-    while not over.is_set():
-        number += 1
+
+def _deaf(session: Session) -> None:
+    for number in itertools.count(100):
         session.send({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}})
 
 
-def _never_read(session: Session, over: threading.Event) -> None:
-    number = 100
-    while not over.is_set():
-        number += 1
-        session.send({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}})
-
-
-def _large(session: Session, over: threading.Event) -> None:
-    content = "x" * 1_000_000
-    while not over.is_set():
-        call = {"name": "agora_save", "arguments": {"content": content}}
+def _large(session: Session) -> None:
+    call = {"name": "agora_save", "arguments": {"content": "x" * 1_000_000}}
+    while True:
         session.send({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": call})
         session.receive()
+
+
+BEHAVIOURS: dict[str, Callable[[Session], None]] = {
+    "a flood of lists": _lists,
+    "a flood of calls": _calls,
+    "one that never reads": _deaf,
+    "lines of 1 MB": _large,
+}
 
 
 def summary(figures: dict[str, Any]) -> dict[str, Any]:

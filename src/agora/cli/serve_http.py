@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from agora.cli.quick import SWITCH_SECONDS
 from agora.errors import ConfigError
 
 
@@ -33,6 +34,7 @@ def serve_http(address: str, options: Mapping[str, str], *, authenticate: bool, 
     listener = listener_at(address, authenticate=authenticate)
     loaded = load_settings(options)
     configure_logging(loaded.settings)
+    sys.setswitchinterval(SWITCH_SECONDS)
     agora = Agora(loaded)
     log = get_logger("agora.serve")
 

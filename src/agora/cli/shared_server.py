@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agora.cli.quick import leave
+from agora.cli.quick import SWITCH_SECONDS, leave
 from agora.errors import AgoraError, ConfigError
 from agora.shim.places import LOCK, REPLACED, RUN, STOPPED
 
@@ -35,6 +35,7 @@ def run_shared_server(arguments: list[str]) -> NoReturn:
     """Be the shared server and end the process; `arguments` are `--home`, `--config`, `--lock` if that was taken."""
     os.umask(0o077)
     gc.disable()
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         status = _run(arguments)
     except AgoraError as error:

@@ -17,8 +17,11 @@ from agora.protocol.lifecycle import State
 from agora.protocol.roots import Roots
 from agora.protocol.subscriptions import Subscriptions
 
-CALLS = 16
-"""Calls of one client that run at the same time; more wait their turn."""
+CALLS = 4
+"""Calls of one client that run at the same time; more wait their turn.
+
+They compute, and share one interpreter: a client that floods a server with them has so many parts of it against each
+other client's one (`bench/fleet`)."""
 
 
 class Share:

@@ -38,6 +38,17 @@ from agora.transport.text import REASON
 # After the drain, handlers that were cancelled unwind and the last frames leave. Most need a millisecond.
 CLOSE_SECONDS = 0.2
 
+_IN_THREADS = frozenset(
+    {
+        *("tools/call", "resources/read", "resources/list", "prompts/get", "prompts/list", "completion/complete"),
+        "subscriptions/listen",
+    }
+)
+"""Requests whose work is done in threads, or which last: everything else is answered in the event loop, at once."""
+
+_QUICK = 4
+"""Requests of one client that the event loop answers before it looks at others: a flood must not hold them up."""
+
 _DEFAULTS = ConnectionOptions()
 
 
@@ -140,6 +151,8 @@ class _Connection:
 
     async def _request(self, request: JSONRPCRequest, tasks: TaskGroup) -> None:
         await self._out.room(self._options.max_in_flight)
+        if request.method not in _IN_THREADS:
+            await self._out.quick_room(_QUICK, _IN_THREADS)
         era = Era.LEGACY if request.method == "initialize" or not has_envelope(request.params) else Era.MODERN
         refused = self._out_of_order(request) if era is Era.LEGACY else None
         if refused is None and not self._out.begin(request.id, Call(era, request.method)):

@@ -90,6 +90,11 @@ class Outbound:
         while len(self._calls) >= limit:
             await self._changed.wait()
 
+    async def quick_room(self, limit: int, slow: frozenset[str]) -> None:
+        """Return when fewer than `limit` requests are in flight whose method is not among `slow`."""
+        while sum(call.method not in slow for call in self._calls.values()) >= limit:
+            await self._changed.wait()
+
     async def drained(self) -> None:
         """Return when every request but streams has its answer written, or the peer is gone."""
         while not self.peer_gone and (
