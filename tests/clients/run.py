@@ -140,11 +140,14 @@ def main(names: list[str]) -> int:
     for name in wanted:
         # Codex refuses to work in a temporary folder of the system.
         with tempfile.TemporaryDirectory(dir=PLACE) as folder:
+            home = Home(Path(folder))
             try:
-                print(f"{PACKAGES[name]}: {CLIENTS[name](Home(Path(folder)))}", flush=True)
+                print(f"{PACKAGES[name]}: {CLIENTS[name](home)}", flush=True)
             except AssertionError as error:
                 failed = True
                 print(f"{PACKAGES[name]}: NOT CONNECTED\n{error}", flush=True)
+            # Through the shared server, which the client's session has started.
+            print(f"  {home.run(str(AGORA), 'server', 'stop').strip()}", flush=True)
     return int(failed)
 
 
