@@ -217,6 +217,16 @@ RENDERED: dict[str, tuple[str, Callable[[Figures], str], Callable[[Figures, Path
     "index": ("Vector index", _index_table, _index_plot),
     "concurrency": ("Writers and readers at once", _concurrency_table, None),
     "protocol": ("Cost of the protocol layer", lambda figures: _table(*report_protocol.cost(figures)), None),
+    "start": (
+        "Sessions of the shared server",
+        lambda figures: _table(*report_protocol.beside_goals("a session of the shared server", figures)),
+        None,
+    ),
+    "fleet": (
+        "Four agents at once",
+        lambda figures: _table(*report_protocol.beside_goals("four agents at once", figures)),
+        None,
+    ),
     "conformance": ("Conformance", lambda figures: _table(*report_protocol.conformance(figures)), None),
     "fit_score": ("The fit of the score", _fit_table, None),
 }

@@ -1,4 +1,4 @@
-"""The tables of what the protocol layer costs and of the conformance suite."""
+"""The tables of what the protocol layer and the shared server cost, and of the conformance suite."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ Rows = list[tuple[str, ...]]
 def cost(figures: Figures) -> tuple[tuple[str, ...], Rows]:
     """Head and rows of `protocol.json`."""
     calls, starts = figures["medians"]["cpu_ms_per_call"], figures["medians"]["start_to_list_seconds"]
+    listed = {name: f"{1000 * seconds:.0f} ms" for name, seconds in starts.items()}
     return (
         ("over stdio, median", "the SDK's bare low-level server", "Agora"),
         [
             ("a tool that does nothing", f"{calls['sdk']:.2f} ms CPU", f"{calls['protocol']:.2f} ms CPU"),
-            ("start to `tools/list`", f"{1000 * starts['sdk']:.0f} ms", f"{1000 * starts['agora']:.0f} ms"),
+            ("start to `tools/list`, a server of its own", listed["sdk"], listed["agora"]),
         ],
     )
 
@@ -32,5 +33,16 @@ def conformance(figures: Figures) -> tuple[tuple[str, ...], Rows]:
                 str(found["failed_of_tasks"]),
             )
             for revision, found in figures["revisions"].items()
+        ],
+    )
+
+
+def beside_goals(title: str, figures: Figures) -> tuple[tuple[str, ...], Rows]:
+    """Head and rows of `start.json` and `fleet.json`: each figure beside what it should be at most."""
+    return (
+        (title, "found", "wanted, at most"),
+        [
+            (name, f"{row['found']:g}", "" if row["wanted"] is None else f"{row['wanted']:g}")
+            for name, row in figures["summary"].items()
         ],
     )

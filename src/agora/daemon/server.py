@@ -204,6 +204,8 @@ class SharedServer:
                 await self._obey(said, writer)
                 return
             self._terms.admit(said)
+            # Before the answer: a session that is let in and sent away would come again and again.
+            peer = self._terms.open_peer(said)
         except AgoraError as error:
             again = isinstance(error, Older | Changed)
             refusal = {"ok": False, "again": again, **error.details()}
@@ -217,7 +219,7 @@ class SharedServer:
             await writer.drain()
             return
         writer.write(greeting.answer({"ok": True, "version": __version__, "safe": list(self._terms.safe)}))
-        await self._session(said, reader, writer, rest)
+        await self._session(said, peer, reader, writer, rest)
 
     def _require_own(self, writer: asyncio.StreamWriter, said: Hello) -> None:
         sock: socket.socket = writer.get_extra_info("socket")
@@ -225,10 +227,8 @@ class SharedServer:
             raise ConnectionAbortedError
 
     async def _session(
-        self, said: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rest: bytes
+        self, said: Hello, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rest: bytes
     ) -> None:
-        peer = self._terms.open_peer(said)
-
         async def lines() -> AsyncIterator[Line]:
             splitter = LineSplitter(self._terms.line_bytes)
             for line in splitter.feed(rest):
@@ -327,6 +327,7 @@ def run_server(shared: SharedServer, *, on_ready: Callable[[], None], on_stop: C
         loop = asyncio.get_running_loop()
 
         def end(reason: str) -> None:
+            ending.begin(reason)
             # The loop may be closed already: then there is nothing left to stop.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(shared.end, reason)

@@ -28,7 +28,13 @@ LONGEST = 17 << 20
 RESTARTS = 5
 """Servers that a session starts within `RESTART_SECONDS` before it ends: one that keeps ending needs a person."""
 
+CONNECTIONS = 40
+"""Connections within that time before the session ends: a server that lives and sends it away is no use."""
+
 RESTART_SECONDS = 15.0
+
+GONE_SECONDS = 5.0
+"""How long a session whose client is gone still looks for a server, for what the client sent last."""
 
 TRIES = 3
 """Servers that a call is sent to: one that it kills each time must not be killed for ever."""
@@ -58,9 +64,12 @@ class Relay:
         # A line without an id that no server has had whole.
         self._unsent: bytes = b""
         self._starts: list[float] = []
+        self._reached: list[float] = []
         # While a person has ended the server and nothing waits for an answer: set by the reader, which then waits for
         # `_wanted`, and taken back by the next line of the client.
         self._dormant = False
+        self._between = False
+        """Whether there is no server now."""
         self._wanted = allocate_lock()
         self._wanted.acquire()
         self.status = 0
@@ -70,8 +79,12 @@ class Relay:
         start_new_thread(self._out, ())
         start_new_thread(_watch_parent, (os.getppid(),))
         self._in()
-        with self._gate:
+        # While there is no server nothing is under way that this client could still be told of.
+        if self._gate.acquire(timeout=GONE_SECONDS):
             self.end()
+            self._gate.release()
+        else:
+            os._exit(self.status)
         # The other thread has the last word: the server may still answer what is under way.
         while True:
             time.sleep(3600)
@@ -79,6 +92,9 @@ class Relay:
     def end(self) -> None:
         """Take no more from the client: what is under way comes to its end. May be called by a signal handler."""
         self._ended = True
+        if self._between:
+            # Nothing is under way, and the other thread waits for a line or for a server.
+            os._exit(self.status)
         try:
             self._sock.shutdown(SHUT_WR)
         except OSError:
@@ -248,16 +264,20 @@ class Relay:
             self._sock.close()
             self._rest = b""
             self._give_up()
+            self._between = True
             self._dormant = not (self._calls or self._ended) and self._reach.is_stopped()
             dormant = self._dormant
         if dormant:
             self._wanted.acquire()
         with self._gate:
             while not self._ended:
+                self._between = True
                 self._give_up()
                 self._bound()
                 before = self._reach.starts
                 connected = self._reach.connect(patient=True)
+                self._between = False
+                self._reached.append(time.monotonic())
                 if self._reach.starts > before:
                     self._starts.append(time.monotonic())
                 self._sock, self._safe, self._rest = connected.sock, connected.safe, connected.rest
@@ -274,6 +294,9 @@ class Relay:
     def _bound(self) -> None:
         now = time.monotonic()
         self._starts = [at for at in self._starts if now - at < RESTART_SECONDS]
+        self._reached = [at for at in self._reached if now - at < RESTART_SECONDS]
+        if len(self._reached) >= CONNECTIONS:
+            raise Refused(f"the shared server has ended the connection {CONNECTIONS} times in {RESTART_SECONDS:g} s")
         if len(self._starts) >= RESTARTS:
             raise Refused(
                 f"the shared server has ended {RESTARTS} times within {RESTART_SECONDS:g} s; `agora server logs` may"

@@ -116,6 +116,9 @@ else:
                 os._exit(0)
             for fd, place in ((nothing, 0), (log, 1), (log, 2)):
                 os.dup2(fd, place)
+            # A pipe of the client's that this process inherited would never come to its end.
+            os.closerange(3, lock)
+            os.closerange(lock + 1, 1024)
             os.set_inheritable(lock, True)
             os.execv(command[0], [*command, "--lock", str(lock)])
         finally:

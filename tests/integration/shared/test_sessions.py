@@ -228,3 +228,49 @@ def test_agora_server_stops_starts_and_shows_the_server(session: Serve, run_shar
     assert run_shared("server", "restart").returncode == 0
     assert server_of(home)["pid"] != second
     assert contents(one, "starts it again") == ["This starts it again."]
+
+
+def test_a_client_that_goes_while_the_server_is_stopped_leaves_no_process(
+    session: Serve, run_shared: RunAgora, home: Path
+) -> None:
+    one, two = session(name="one"), session(name="two")
+    saved(one, "x")
+    assert run_shared("server", "stop").returncode == 0
+    assert one.end_input()[0] == 0
+    two.process.terminate()
+    assert two.process.wait(PATIENCE) == 0
+    assert servers_of(home) == []
+
+
+def test_a_client_that_goes_while_a_server_is_awaited_leaves_no_process(session: Serve, home: Path) -> None:
+    one = session()
+    saved(one, "x")
+    pid = server_of(home)["pid"]
+    # Whoever starts a server now fails: the session looks for one until it gives up.
+    (home / "agora.toml").write_text("nonsense", encoding="utf-8")
+    psutil.Process(pid).kill()
+    status, seconds = one.end_input()
+    assert status in {0, 1}
+    assert seconds < 10
+    (home / "agora.toml").unlink()
+
+
+@posix
+def test_a_descriptor_that_a_session_inherited_is_not_held_by_the_server(home: Path, project: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)  # noqa: FBT003 - as the system has it
+    done = subprocess.run(
+        [*AGORA, "serve"],
+        input=json.dumps(HANDSHAKE).encode() + b"\n",
+        capture_output=True,
+        env=environment(home, SHARED),
+        cwd=project,
+        timeout=2 * PATIENCE,
+        check=True,
+        pass_fds=[writing],
+    )
+    assert json.loads(done.stdout)["id"] == 0
+    os.close(writing)
+    assert server_of(home)["pid"]
+    assert os.read(reading, 1) == b"", "the end is seen though the server lives"
+    os.close(reading)
