@@ -23,6 +23,7 @@ from bench.machine import describe
 
 SUITE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
+WAYS = {"alone": "by a process of its own", "shared": "by the shared server"}
 REVISIONS = ("2025-11-25", "2026-07-28")
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".venv" / "conformance"
@@ -34,19 +35,24 @@ def main(arguments: list[str]) -> int:
     install()
     found: dict[str, Any] = {"machine": describe(), "suite": f"{SUITE}@{VERSION}", "revisions": {}}
     status = 0
-    with tempfile.TemporaryDirectory() as home, serving(Path(home)) as url:
-        for revision in REVISIONS:
-            result = run(url, revision)
-            found["revisions"][revision] = result
-            fine = result["exit"] == 0 and not result["failed_beside_tasks"]
-            status |= not fine
-            print(
-                f"{revision}: {result['passed']} checks passed, {result['failed']} failed,"
-                f" {len(result['failed_beside_tasks'])} of them not about Tasks; exit {result['exit']}",
-                flush=True,
-            )
-            for line in result["failed_beside_tasks"]:
-                print(f"  {line}", flush=True)
+    for way, described in WAYS.items():
+        with tempfile.TemporaryDirectory() as home, serving(way, Path(home)) as url:
+            for revision in REVISIONS:
+                result = run(url, revision)
+                if way == "alone":
+                    found["revisions"][revision] = result
+                elif result != found["revisions"][revision]:
+                    status = 1
+                    print(f"not as by a process of its own: {found['revisions'][revision]}", flush=True)
+                fine = result["exit"] == 0 and not result["failed_beside_tasks"]
+                status |= not fine
+                print(
+                    f"{revision}, {described}: {result['passed']} checks passed, {result['failed']} failed,"
+                    f" {len(result['failed_beside_tasks'])} of them not about Tasks; exit {result['exit']}",
+                    flush=True,
+                )
+                for line in result["failed_beside_tasks"]:
+                    print(f"  {line}", flush=True)
     if arguments[:1] == ["--out"]:
         Path(arguments[1]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return status
@@ -72,12 +78,12 @@ def node(program: str, *arguments: str, check: bool = False, **given: Any) -> su
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[str]:
-    """The URL of a server with the fixtures, for the length of the block."""
+def serving(way: str, home: Path) -> Iterator[str]:
+    """The URL of a server with the fixtures that serves in that way, for the length of the block."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGORA_")}
     with (home / "stderr.txt").open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.conformance.serve", str(home / "data")],
+            [sys.executable, "-m", "tests.conformance.serve", way, str(home / "data")],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -1,4 +1,4 @@
-"""A server of Agora with the fixtures of the conformance suite beside its own tools: `python serve.py HOME`.
+"""A server of Agora with the fixtures of the conformance suite beside its own tools: `serve.py alone|shared HOME`.
 
 Everything that Agora does goes on through its own layers: HTTP with its guards, the peers, the runner, the store. The
 fixtures are put in front of its handlers here, by the SDK's public means; no option of Agora's brings them in.
@@ -7,10 +7,12 @@ fixtures are put in front of its handlers here, by the SDK's public means; no op
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -21,11 +23,18 @@ from tests.conformance.fixture_tools import PNG, TOOLS, Context, elicitation, em
 
 from agora.app.agora import Agora
 from agora.config.load import load_settings
+from agora.daemon import control
+from agora.daemon.hello import Hello
+from agora.daemon.lock import take
+from agora.daemon.place import listen as listen_here
+from agora.daemon.place import run_folder
+from agora.daemon.server import SharedServer, Terms, find_peer, run_server
 from agora.protocol.lifecycle import Lifecycle, State
 from agora.protocol.peer import FindPeer, Peer
 from agora.protocol.server import make_server
+from agora.shim.places import LOCK
 from agora.transport.address import listen
-from agora.transport.http import HttpOptions, Observed, http_app, run_http
+from agora.transport.http import HttpOptions, Observed, http_app, run_http, serve_http
 from agora.transport.metrics import Metrics
 from agora.transport.sessions import Sessions
 
@@ -205,30 +214,95 @@ def _prompt(*contents: Any) -> types.GetPromptResult:
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=each) for each in contents])
 
 
-def main(home: Path) -> int:
+class WithFixtures:
+    """Agora and the fixtures at one address."""
+
+    def __init__(self, agora: Agora) -> None:
+        self._listener = listen("127.0.0.1:0")
+        self._options = HttpOptions(events=Events(), retry_ms=100)
+
+        def peer(_: object) -> Peer:
+            lifecycle = Lifecycle(agora.log, "http")
+            lifecycle.move(State.LISTENING)
+            return Peer(agora.connection(lifecycle=lifecycle), agora.log)
+
+        sessions = Sessions(peer, 60)
+        server = make_server(agora.services(), sessions.find, agora.log)
+        Fixtures(server, sessions.find)
+        server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agora"))
+        observed = Observed(Metrics(lambda: len(sessions)))
+        self._app = http_app(server, self._listener, None, sessions, self._options, observed)
+
+    @property
+    def url(self) -> str:
+        """What the suite is given."""
+        return self._listener.url
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return self._listener.authority
+
+    async def serve(self, stop: anyio.Event, on_ready: Callable[[], None]) -> None:
+        """Serve beside the sessions of a shared server."""
+        await serve_http(self._app, self._listener, stop, on_ready=on_ready, options=self._options)
+
+    def run(self, on_ready: Callable[[], None], on_stop: Callable[[], None]) -> int:
+        """Serve by this process alone."""
+        return run_http(self._app, self._listener, on_ready=on_ready, on_stop=on_stop, options=self._options)
+
+
+def alone(agora: Agora) -> int:
     """Serve until a signal ends it."""
-    loaded = load_settings({"home": str(home)})
-    agora = Agora(loaded)
-    listener = listen("127.0.0.1:0")
-
-    def peer(_: object) -> Peer:
-        lifecycle = Lifecycle(agora.log, "http")
-        lifecycle.move(State.LISTENING)
-        return Peer(agora.connection(lifecycle=lifecycle), agora.log)
-
-    sessions = Sessions(peer, 60)
-    server = make_server(agora.services(), sessions.find, agora.log)
-    Fixtures(server, sessions.find)
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agora"))
-    options = HttpOptions(events=Events(), retry_ms=100)
-    app = http_app(server, listener, None, sessions, options, Observed(Metrics(lambda: len(sessions))))
+    served = WithFixtures(agora)
 
     def on_ready() -> None:
-        print(f"listening on {listener.url}", flush=True)
+        print(f"listening on {served.url}", flush=True)
         agora.encoder.warm_up()
 
-    return run_http(app, listener, on_ready=on_ready, on_stop=agora.close, options=options)
+    return served.run(on_ready, agora.close)
+
+
+def shared(agora: Agora, home: Path) -> int:
+    """Be a shared server, which serves the fixtures over HTTP for a process that asks for that, until a signal."""
+    folder = run_folder(home)
+    lock = take(folder / LOCK)
+
+    def open_http(_address: str, _authenticate: bool) -> WithFixtures:
+        return WithFixtures(agora)
+
+    def open_peer(_: Hello) -> Peer:
+        return Peer(agora.connection(lifecycle=Lifecycle(agora.log, "shared")), agora.log)
+
+    terms = Terms(
+        admit=lambda _: None,
+        open_peer=open_peer,
+        safe=(),
+        idle_seconds=600,
+        drain_seconds=1,
+        line_bytes=1 << 24,
+        open_http=open_http,
+    )
+    server = SharedServer(make_server(agora.services(), find_peer, agora.log), listen_here(home), lock, terms)
+
+    def ask() -> None:
+        attached = control.attach(home, {}, "127.0.0.1:0", authenticate=False)
+        assert attached is not None
+        print(f"listening on {attached.url}", flush=True)
+        attached.wait()
+
+    def on_ready() -> None:
+        agora.encoder.warm_up()
+        threading.Thread(target=ask, daemon=True).start()
+
+    return run_server(server, on_ready=on_ready, on_stop=agora.close, terms=terms)
+
+
+def main(way: str, home: Path) -> int:
+    """Serve in that way until a signal ends it."""
+    agora = Agora(load_settings({"home": str(home)}))
+    return alone(agora) if way == "alone" else shared(agora, home)
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
