@@ -421,3 +421,10 @@ def test_a_server_goes_on_through_a_repair_by_the_command(serve: Serve, home: Pa
     assert run_agora("doctor").returncode == 0
     said = json.loads(run_agora("doctor", "--repair", "--json").stdout)
     assert (said["health"], said["done"], said["left"], said["copy"]) == ("ok", [], [], None)
+
+
+def test_what_a_killed_repair_left_goes_with_the_next_one_though_there_is_nothing_to_mend(store: Path) -> None:
+    for ending in ("", "-journal"):
+        (store / f"agora.db{FRESH}{ending}").write_bytes(b"notes")
+    assert broken(repaired(store)) == []
+    assert not list(store.glob(f"agora.db{FRESH}*"))

@@ -82,6 +82,8 @@ def repair(
     found = Repair(before, before)
     codes = {str(row.get("code")) for row in failures(before)}
     of_store = mending.repairable(codes)
+    if settings.home.exists():
+        mending.clear(settings.home / STORE_FILE)
     if not of_store and "cache_damaged" not in codes:
         return found
     if of_store - INDEX_CODES:

@@ -31,6 +31,7 @@ from agora.transport.lines import Line, LineSplitter
 from agora.transport.options import LOG, ConnectionOptions, Log
 
 HELLO_SECONDS = 5.0
+CLOSE_SECONDS = 1.0
 CHUNK = 65_536
 MOST_CLIENTS = 512
 FIRST_SECONDS = 30.0
@@ -114,6 +115,8 @@ class SharedServer:
         self._quiet = anyio.Event()
         self._began = time.time()
         self.reason = ""
+        self.on_end: Callable[[str], None] = lambda _: None
+        """Told once that the end has begun."""
 
     def details(self) -> dict[str, Any]:
         """What `agora_status` and `agora server status` say of the server."""
@@ -131,6 +134,7 @@ class SharedServer:
         if self._stop.is_set():
             return
         self.reason = reason
+        self.on_end(reason)
         self._terms.log.debug("the shared server ends: %s", reason)
         # In this order: nobody may find the socket and not the lock, and start a second server for nothing.
         self._place.close()
@@ -179,7 +183,10 @@ class SharedServer:
             self._quiet.set()
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
-                await writer.wait_closed()
+                with anyio.move_on_after(CLOSE_SECONDS):
+                    await writer.wait_closed()
+            # A client that reads nothing would keep what was written to it, and this, for ever.
+            writer.transport.abort()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         rest, line = b"", None
@@ -321,13 +328,14 @@ def run_server(shared: SharedServer, *, on_ready: Callable[[], None], on_stop: C
 
     SIGTERM, SIGINT, SIGHUP and Ctrl-Break end it as `agora server stop` does.
     """
-    ending = Ending(on_stop, terms.drain_seconds + 1.0, terms.log)
+    ending = Ending(on_stop, terms.drain_seconds + 2.0, terms.log)
+    # Whatever still hangs then, the process ends.
+    shared.on_end = ending.begin
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
 
         def end(reason: str) -> None:
-            ending.begin(reason)
             # The loop may be closed already: then there is nothing left to stop.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(shared.end, reason)

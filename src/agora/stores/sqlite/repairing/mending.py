@@ -14,7 +14,7 @@ from agora.stores.sqlite.failures import translated
 from agora.stores.sqlite.migrations import migrate
 from agora.stores.sqlite.repairing import derived, structure, vectors
 from agora.stores.sqlite.repairing.record import record
-from agora.stores.sqlite.repairing.transplant import transplant
+from agora.stores.sqlite.repairing.transplant import sweep, transplant
 from agora.stores.sqlite.repairing.turn import in_turn
 from agora.stores.sqlite.repairing.vectors import Lacking
 from agora.stores.sqlite.rules import KINDS, RESTORE
@@ -33,6 +33,14 @@ def repairable(codes: Collection[str]) -> set[str]:
     return {code for code in codes if code in KINDS and KINDS[code].repair is not None}
 
 
+def clear(path: Path) -> None:
+    """Delete what a repair that was killed has left beside the store at `path`.
+
+    Raises: StoreUnavailable.
+    """
+    sweep(path, WAITS)
+
+
 def mend(path: Path, codes: Collection[str], choose: Callable[[], Fingerprint | None], now: int) -> list[str]:
     """Make what is derived anew, all but what needs the model; what was done, in words.
 
@@ -43,6 +51,7 @@ def mend(path: Path, codes: Collection[str], choose: Callable[[], Fingerprint | 
     """
     job = _Job(set(codes), choose, now)
     with translated(path):
+        sweep(path, WAITS)
         if not job.codes & _FILE:
             try:
                 with writing(path) as connection:

@@ -48,6 +48,18 @@ def transplant(path: Path, waits: float, mend: Callable[[sqlite3.Connection], No
     )
 
 
+def sweep(path: Path, waits: float) -> None:
+    """Delete what a repair that was killed has left beside the store at `path`: it holds notes.
+
+    Raises: StoreUnavailable.
+    """
+    fresh = path.with_name(path.name + FRESH)
+    if fresh.exists():
+        # In turn: a repair that is under way has one of its own there.
+        with in_turn(path, waits):
+            _remove(fresh)
+
+
 def _once(path: Path, fresh: Path, waits: float, mend: Callable[[sqlite3.Connection], None]) -> None:
     with closing(_connected(path, waits)) as guard, closing(_connected(path, waits)) as watch:
         # Nobody else writes, and nobody else repairs, while this one reads.
