@@ -91,7 +91,8 @@ def logs(
 
 def _show(found: Mapping[str, Any] | None, json_wanted: bool, said: str) -> None:
     if json_wanted:
-        output.as_json({"running": False} if found is None else {"running": True, **found})
+        # `stop` tells of a server that has ended.
+        output.as_json({"running": False} if found is None else {"running": said == "runs", **found})
         return
     if found is None:
         output.line("no shared server runs")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -128,8 +129,8 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         idle_seconds=settings.server.idle_seconds,
         drain_seconds=settings.server.drain,
         line_bytes=settings.limits.line_bytes,
-        on_stopped=(settings.home / RUN / STOPPED).touch,
-        on_replaced=(settings.home / RUN / REPLACED).touch,
+        on_stopped=_marking(settings.home / RUN / STOPPED),
+        on_replaced=_marking(settings.home / RUN / REPLACED),
         log=get_logger("agora.transport"),
     )
     agora = Agora(loaded, late=True, server=lambda: shared.details())  # noqa: PLW0108 - it is made below
@@ -146,6 +147,15 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         agora.start_maintenance()
 
     return run_server(shared, on_ready=on_ready, on_stop=agora.close, terms=terms)
+
+
+def _marking(file: Path) -> Callable[[], None]:
+    def touch() -> None:
+        # On a full disk, or in a folder that is gone, the server has to end all the same.
+        with suppress(OSError):
+            file.touch()
+
+    return touch
 
 
 def _differing(one: Loaded, other: Loaded) -> list[str]:

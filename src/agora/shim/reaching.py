@@ -183,7 +183,10 @@ def dial_loopback(home: str) -> tuple[socket, str] | None:
 if sys.platform == "win32":
     dial = dial_loopback
 else:
-    from _socket import AF_UNIX
+    from _socket import AF_UNIX, SOL_SOCKET
+
+    if sys.platform != "darwin":
+        from _socket import SO_PEERCRED
 
     def dial(home: str) -> tuple[socket, str] | None:
         """A connection to the server of `home`, which asks for no token; None if nobody listens.
@@ -199,7 +202,19 @@ else:
         except OSError as problem:
             sock.close()
             raise Refused(f"the socket of the shared server cannot be used: {problem.strerror}") from None
+        if _user_of(sock) != os.geteuid():
+            # It would be told the settings, and a short folder outside the data folder can be made by anybody.
+            sock.close()
+            raise Refused("what listens at the socket of the shared server belongs to another user")
         return sock, ""
+
+    def _user_of(sock: socket) -> int:
+        """The user of the process at the other end, from where `agora.daemon.place` has it too."""
+        if sys.platform == "darwin":
+            found: bytes = sock.getsockopt(0, 0x001, 76)
+        else:
+            found = sock.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+        return int.from_bytes(found[4:8], sys.byteorder)
 
 
 def hang_up(sock: socket) -> None:

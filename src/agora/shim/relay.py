@@ -141,7 +141,7 @@ class Relay:
                 self._sock.sendall(line)
             except OSError:
                 # No server has it whole: it goes to the next one. A call is in the table, the handshake is kept.
-                if call is None and line != self._initialized:
+                if call is None and not (self._handshake and line == self._initialized):
                     self._unsent += line
             else:
                 if call is not None:

@@ -274,3 +274,9 @@ def test_a_descriptor_that_a_session_inherited_is_not_held_by_the_server(home: P
     assert server_of(home)["pid"]
     assert os.read(reading, 1) == b"", "the end is seen though the server lives"
     os.close(reading)
+
+
+def test_what_stop_says_for_programs_is_that_nothing_runs(session: Serve, run_shared: RunAgora, home: Path) -> None:
+    session()
+    assert server_of(home)["pid"]
+    assert json.loads(run_shared("server", "stop", "--json").stdout)["running"] is False
