@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,20 @@ from tests.integration.processes import SOURCE, environment
 ROOT = SOURCE.parent
 WORKER = Path(__file__).with_name("chroma_worker.py")
 PATIENCE = 60.0
+
+
+@contextlib.contextmanager
+def starting(folder: Path) -> Iterator[Callable[[str], Process]]:
+    """Starts processes on one folder, by the names of their agents; all are gone at the end."""
+    started: list[Process] = []
+
+    def one(agent: str) -> Process:
+        started.append(Process(folder, agent))
+        return started[-1]
+
+    yield one
+    for process in started:
+        process.dispose()
 
 
 class Process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,11 @@ class Shelf:
 
     home: Path
     clock: ManualClock
+
+    def copied(self, home: Path) -> Shelf:
+        """The same in another folder."""
+        shutil.copytree(self.home, home)
+        return Shelf(home, self.clock)
 
     def index(self, **given: Any) -> ChromaIndex:
         """Chroma in this folder; it does not search by hand, and applies every change at once."""

@@ -61,8 +61,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @pytest.fixture
 def shelf(full: Shelf, tmp_path: Path) -> Shelf:
     """A copy of the full one."""
-    shutil.copytree(full.home, tmp_path / "home")
-    return Shelf(tmp_path / "home", full.clock)
+    return full.copied(tmp_path / "home")
 
 
 @pytest.fixture

@@ -43,8 +43,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 
 @pytest.fixture
 def shelf(full: Shelf, tmp_path: Path) -> Shelf:
-    shutil.copytree(full.home, tmp_path / "home")
-    return Shelf(tmp_path / "home", full.clock)
+    return full.copied(tmp_path / "home")
 
 
 def found(shelf: Shelf, *, owned: bool = True) -> Finding:

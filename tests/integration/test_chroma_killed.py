@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.failpoints import Point
-from tests.integration.chroma_process import Process
+from tests.integration.chroma_process import Process, starting
 from tests.integration.chroma_worker import answers
 
 from agora.app.checking import diagnose, failures
@@ -35,15 +35,8 @@ MANY = 600
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    started: list[Process] = []
-
-    def one(agent: str) -> Process:
-        started.append(Process(tmp_path, agent))
-        return started[-1]
-
-    yield one
-    for process in started:
-        process.dispose()
+    with starting(tmp_path) as one:
+        yield one
 
 
 def problems(folder: Path) -> set[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.chroma_process import PATIENCE, Process
+from tests.integration.chroma_process import PATIENCE, Process, starting
 from tests.integration.processes import environment, run_command, serving
 
 from agora.stores.sqlite.checks import find_problems
@@ -28,16 +28,8 @@ Start = Callable[[str], Process]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts processes on one folder; all are gone at the end."""
-    started: list[Process] = []
-
-    def one(agent: str) -> Process:
-        started.append(Process(tmp_path, agent))
-        return started[-1]
-
-    yield one
-    for process in started:
-        process.dispose()
+    with starting(tmp_path) as one:
+        yield one
 
 
 def agrees(process: Process, text: str = "note") -> list[str]:

@@ -98,7 +98,7 @@ class Agora:
         )
         self.tools: Tools = LateTools(lambda deadline: self._open(deadline).tools, self._limits, self._about)
         if not late:
-            from agora.app.assembly import is_settled  # noqa: PLC0415 - whoever opens late has it imported later
+            from agora.embedding.choose import is_settled  # noqa: PLC0415 - whoever opens late has it imported later
 
             if is_settled(self.encoder):
                 self.tools = self._open(self._patience).tools
@@ -146,7 +146,8 @@ class Agora:
         """The store and what stands on it, opened at the first call that finds the encoder's dimension known."""
         if (opened := self._opened) is not None:
             return opened
-        from agora.app.assembly import assemble, settle  # noqa: PLC0415 - as in `encoder`
+        from agora.app.assembly import assemble  # noqa: PLC0415 - as in `encoder`
+        from agora.embedding.choose import settle  # noqa: PLC0415 - as above
 
         try:
             encoder = self.encoder

@@ -16,7 +16,7 @@ from agora.cache.disk import Disk
 from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
 from agora.config.settings import Settings
-from agora.embedding.choose import choose_encoder, is_settled, settle
+from agora.embedding.choose import choose_encoder
 from agora.memory.notes import Notes
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
@@ -24,8 +24,6 @@ from agora.ports.log import Log
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.stores.sqlite.profile import profile_of
 from agora.stores.sqlite.store import SqliteStore
-
-__all__ = ["Opened", "assemble", "is_settled", "make_encoder", "settle"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from agora.protocol.lifecycle import Lifecycle, State
 from agora.protocol.peer import Peer
 from agora.protocol.server import make_server
 from agora.protocol.services import Services
-from agora.transport.address import Listener, listen
+from agora.transport.address import Listener, listen, require_loopback
 from agora.transport.auth import Token, load_tokens
 from agora.transport.http import HttpApp, HttpOptions, Observed, http_app, run_http, serve_http
 from agora.transport.metrics import Metrics
@@ -27,12 +27,12 @@ def listener_at(address: str, *, authenticate: bool) -> Listener:
     Raises: ListenError; ConfigError for one that other machines reach if no token is asked for.
     """
     listener = listen(address)
-    if not (authenticate or listener.loopback):
-        listener.sock.close()
-        raise ConfigError(
-            f"--no-auth is refused at {address}, which other machines can reach",
-            hint="Leave it out, or listen at 127.0.0.1.",
-        )
+    if not authenticate:
+        try:
+            require_loopback(listener.host, address)
+        except ConfigError:
+            listener.sock.close()
+            raise
     return listener
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 
 from agora.config.load import load_settings
 from agora.daemon import control
 from agora.errors import AgoraError, ListenError
+from agora.transport.lifetime import on_signals
 
 AGAIN_SECONDS = 10.0
 """How long the next server is given to listen at the address that the last one has let go."""
@@ -31,10 +30,7 @@ def serve_attached(address: str, options: Mapping[str, str], *, authenticate: bo
     Raises: Declined if the shared server has other settings or does not run; ListenError for an address that is taken.
     """
     attachment = _Attachment(load_settings(options).settings.home, options, authenticate=authenticate)
-    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
-        number = getattr(signal, name, None)
-        if number is not None and not (name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN):
-            signal.signal(number, attachment.end)
+    on_signals(attachment.end)
     try:
         found = attachment.next(address)
     except ListenError:
@@ -62,7 +58,7 @@ class _Attachment:
         self._now: control.Attached | None = None
         self.stop = threading.Event()
 
-    def end(self, _number: int, _frame: FrameType | None) -> None:
+    def end(self, _reason: str) -> None:
         """A signal has come."""
         self.stop.set()
         if self._now is not None:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Mapping
 
 from agora.cli.quick import SWITCH_SECONDS
-from agora.errors import ConfigError
 
 
 def serve_http(address: str, options: Mapping[str, str], *, authenticate: bool, in_process: bool) -> int:
@@ -17,9 +16,12 @@ def serve_http(address: str, options: Mapping[str, str], *, authenticate: bool, 
     """
     from agora.config.load import load_settings  # noqa: PLC0415 - stdio and the other commands must not pay for HTTP
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
+    from agora.transport.address import parse_address, require_loopback  # noqa: PLC0415 - as above
 
     # First of all: a wrong address is told at once.
-    require_usable(address, authenticate=authenticate)
+    host, _ = parse_address(address)
+    if not authenticate:
+        require_loopback(host.lower(), address)
     if not in_process and load_settings(options).settings.server.shared:
         from agora.cli.attached import Declined, serve_attached  # noqa: PLC0415 - as above
 
@@ -46,18 +48,3 @@ def serve_http(address: str, options: Mapping[str, str], *, authenticate: bool, 
         agora.start_maintenance()
 
     return over_http(agora, listener, authenticate=authenticate).run(on_ready, agora.close)
-
-
-def require_usable(address: str, *, authenticate: bool) -> None:
-    """Return if a server may listen there.
-
-    Raises: ListenError, ConfigError.
-    """
-    from agora.transport.address import is_loopback, parse_address  # noqa: PLC0415 - as above
-
-    host, _ = parse_address(address)
-    if not (authenticate or is_loopback(host.lower())):
-        raise ConfigError(
-            f"--no-auth is refused at {address}, which other machines can reach",
-            hint="Leave it out, or listen at 127.0.0.1.",
-        )

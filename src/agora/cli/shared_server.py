@@ -78,7 +78,7 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
     from agora.app.agora import Agora  # noqa: PLC0415 - as above
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
-    from agora.daemon.server import Changed, Older, SharedServer, Terms, find_peer, run_server  # noqa: PLC0415 - as above
+    from agora.daemon.server import MakesRoom, SharedServer, Terms, find_peer, run_server  # noqa: PLC0415 - as above
     from agora.protocol.lifecycle import Lifecycle  # noqa: PLC0415 - as above
     from agora.protocol.peer import Peer  # noqa: PLC0415 - as above
     from agora.protocol.server import make_server  # noqa: PLC0415 - as above
@@ -97,12 +97,12 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         from agora.daemon.hello import older  # noqa: PLC0415 - as above
 
         if older(__version__, hello.version):
-            raise Older(f"a session of release {hello.version} takes over from {__version__}")
+            raise MakesRoom(f"a session of release {hello.version} takes over from {__version__}")
         differing = _differing(loaded, of(hello))
         if not differing:
             return
         if _differing(loaded, load_settings(options, environment)):
-            raise Changed("the configuration file has changed")
+            raise MakesRoom("the configuration file has changed")
         raise ConfigError(f"the shared server runs with other settings: {', '.join(differing)}")
 
     def open_peer(hello: Hello) -> Peer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from agora.errors import StoreUnavailable
+from agora.shim.locking import locked
 
 
 class Lock:
@@ -30,28 +30,7 @@ def take(path: Path, inherited: int | None = None) -> Lock:
     Raises: StoreUnavailable if a server runs already.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600) if inherited is None else inherited
-    if _locked(fd):
+    if locked(fd):
         return Lock(fd)
     os.close(fd)
     raise StoreUnavailable("the shared server of this data folder runs already", hint="`agora server status` shows it.")
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _locked(fd: int) -> bool:
-        try:
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-else:
-    import fcntl
-
-    def _locked(fd: int) -> bool:
-        # On a descriptor that was inherited locked this changes nothing.
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

@@ -7,13 +7,13 @@ import os
 import secrets
 import socket
 import stat
-import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from agora.errors import StoreUnavailable
 from agora.shim.places import ADDRESS, RUN, short_folder, socket_of
+from agora.shim.reaching import user_of
 
 BACKLOG = 512
 
@@ -38,7 +38,7 @@ class Place:
         """Whether the other end of `sock` is a process of this user's."""
         if self._token:
             return hmac.compare_digest(token.encode(), self._token.encode())
-        return _user_of(sock) == os.geteuid()
+        return user_of(sock) == os.geteuid()
 
 
 def run_folder(home: Path) -> Path:
@@ -110,8 +110,6 @@ def _cannot(file: Path, problem: OSError) -> StoreUnavailable:
 if sys.platform == "win32":
     listen = listen_loopback
 
-    def _user_of(sock: socket.socket) -> int:
-        raise NotImplementedError("there is a token here")
 else:
 
     def listen(home: Path) -> Place:
@@ -137,16 +135,3 @@ else:
             sock.close()
             raise _cannot(file, problem) from problem
         return Place(sock, file)
-
-    if sys.platform == "darwin":
-
-        def _user_of(sock: socket.socket) -> int:
-            # struct xucred of sys/ucred.h: version, user, then groups.
-            found: int = struct.unpack_from("=II", sock.getsockopt(0, 0x001, 76))[1]
-            return found
-    else:
-
-        def _user_of(sock: socket.socket) -> int:
-            # struct ucred of socket(7): process, user, group.
-            found: int = struct.unpack("=iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
-            return found

@@ -46,10 +46,8 @@ def find_peer(ctx: ServerRequestContext[Any, Any]) -> Peer:
     return _PEER.get()
 
 
-class Older(AgoraError):
-    """A client of a newer release: it starts a server of its own release once this one has made room."""
-
-    code = "older_server"
+class MakesRoom(Exception):
+    """What a session needs is another server, which it starts once this one has made room; and why."""
 
 
 class Serving(Protocol):
@@ -74,12 +72,10 @@ class Serving(Protocol):
 class Terms:
     """How a shared server behaves.
 
-    `open_http` makes what serves HTTP at an address, with or without asking for tokens.
-
-    `admit` raises an AgoraError for a session that this server must not serve; `Changed` and `Older` mean that the
-    server makes room for another. `open_peer` makes what the protocol layer knows of a session. `safe` names the tools
-    whose calls change nothing. `busy` tells of work beside the sessions, for which an idle server waits. `on_stopped`
-    is called when a person ends the server, `on_replaced` when it makes room for another.
+    `open_http` makes what serves HTTP at an address, with or without asking for tokens. `admit` raises an AgoraError
+    for a session that this server must not serve, `MakesRoom` for one that another must. `open_peer` makes what the
+    protocol layer knows of a session. `safe` names the tools whose calls change nothing. `on_stopped` is called when a
+    person ends the server, `on_replaced` when it makes room for another.
     """
 
     admit: Callable[[Hello], None]
@@ -88,17 +84,10 @@ class Terms:
     idle_seconds: float
     drain_seconds: float
     line_bytes: int
-    busy: Callable[[], bool] = lambda: False
     on_stopped: Callable[[], None] = lambda: None
     on_replaced: Callable[[], None] = lambda: None
     open_http: Callable[[str, bool], Serving] | None = None
     log: Log = LOG
-
-
-class Changed(AgoraError):
-    """The configuration file has changed since the server started: one that has read it takes over."""
-
-    code = "configuration_changed"
 
 
 class SharedServer:
@@ -114,7 +103,6 @@ class SharedServer:
         self._connections = 0
         self._quiet = anyio.Event()
         self._began = time.time()
-        self.reason = ""
         self.on_end: Callable[[str], None] = lambda _: None
         """Told once that the end has begun."""
 
@@ -133,7 +121,6 @@ class SharedServer:
         """Make room for another server and bring the sessions to their end; later calls do nothing. Event loop only."""
         if self._stop.is_set():
             return
-        self.reason = reason
         self.on_end(reason)
         self._terms.log.debug("the shared server ends: %s", reason)
         # In this order: nobody may find the socket and not the lock, and start a second server for nothing.
@@ -165,7 +152,7 @@ class SharedServer:
             # Whoever started it is on the way.
             patience = max(self._terms.idle_seconds, 0.0 if self.clients.total else FIRST_SECONDS)
             idle = time.monotonic() - self.clients.idle_since
-            if not self._connections and idle >= patience and not self._terms.busy():
+            if not self._connections and idle >= patience:
                 self.end("no session for a while")
                 return
             await anyio.sleep(min(max(0.05, patience - idle), 5.0, max(0.05, self._terms.idle_seconds)))
@@ -189,18 +176,9 @@ class SharedServer:
             writer.transport.abort()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        rest, line = b"", None
-        with anyio.fail_after(HELLO_SECONDS):
-            while line is None:
-                chunk = await reader.read(CHUNK)
-                if not chunk:
-                    return
-                rest += chunk
-                first, newline, after = rest.partition(b"\n")
-                if newline:
-                    line, rest = first, after
-                elif len(rest) > greeting.LIMIT:
-                    return
+        line, rest = await _first_line(reader)
+        if line is None:
+            return
         try:
             said = greeting.read(line)
             self._require_own(writer, said)
@@ -214,19 +192,21 @@ class SharedServer:
             # Before the answer: a session that is let in and sent away would come again and again.
             peer = self._terms.open_peer(said)
         except AgoraError as error:
-            again = isinstance(error, Older | Changed)
-            refusal = {"ok": False, "again": again, **error.details()}
-            writer.write(greeting.answer(refusal))
-            await writer.drain()
-            if again:
-                self._replaced(error.message)
+            await self._refuse(writer, **error.details())
+            return
+        except MakesRoom as reason:
+            await self._refuse(writer, again=True, message=str(reason))
+            self._replaced(str(reason))
             return
         if self._stop.is_set() or len(self.clients) >= MOST_CLIENTS:
-            writer.write(greeting.answer({"ok": False, "again": self._stop.is_set(), "message": "too many sessions"}))
-            await writer.drain()
+            await self._refuse(writer, again=self._stop.is_set(), message="too many sessions")
             return
         writer.write(greeting.answer({"ok": True, "version": __version__, "safe": list(self._terms.safe)}))
         await self._session(said, peer, reader, writer, rest)
+
+    async def _refuse(self, writer: asyncio.StreamWriter, **said: Any) -> None:  # noqa: ANN401 - JSON
+        writer.write(greeting.answer({"ok": False, **said}))
+        await writer.drain()
 
     def _require_own(self, writer: asyncio.StreamWriter, said: Hello) -> None:
         sock: socket.socket = writer.get_extra_info("socket")
@@ -314,6 +294,22 @@ class SharedServer:
         await writer.drain()
         if said.command in {"stop", "restart"}:
             self.end(f"`agora server {said.command}`")
+
+
+async def _first_line(reader: asyncio.StreamReader) -> tuple[bytes | None, bytes]:
+    """The greeting and what came after it; None if it does not end, or is longer than any.
+
+    Raises: TimeoutError if it does not come in time.
+    """
+    got = b""
+    with anyio.fail_after(HELLO_SECONDS):
+        while b"\n" not in got:
+            chunk = await reader.read(CHUNK)
+            got += chunk
+            if not chunk or len(got) > greeting.LIMIT:
+                return None, b""
+    line, _, rest = got.partition(b"\n")
+    return line, rest
 
 
 async def _some(reader: asyncio.StreamReader) -> bytes:

@@ -182,6 +182,10 @@ def dial_loopback(home: str) -> tuple[socket, str] | None:
 
 if sys.platform == "win32":
     dial = dial_loopback
+
+    def user_of(sock: socket) -> int:
+        """Nobody can tell here: a token takes its place."""
+        raise NotImplementedError
 else:
     from _socket import AF_UNIX, SOL_SOCKET
 
@@ -202,19 +206,24 @@ else:
         except OSError as problem:
             sock.close()
             raise Refused(f"the socket of the shared server cannot be used: {problem.strerror}") from None
-        if _user_of(sock) != os.geteuid():
+        if user_of(sock) != os.geteuid():
             # It would be told the settings, and a short folder outside the data folder can be made by anybody.
             sock.close()
             raise Refused("what listens at the socket of the shared server belongs to another user")
         return sock, ""
 
-    def _user_of(sock: socket) -> int:
-        """The user of the process at the other end, from where `agora.daemon.place` has it too."""
+    def user_of(sock: socket) -> int:
+        """The user of the process at the other end of a Unix socket.
+
+        Both systems have it in the second four bytes: struct ucred of socket(7), struct xucred of sys/ucred.h.
+        """
         if sys.platform == "darwin":
-            found: bytes = sock.getsockopt(0, 0x001, 76)
+            found: bytes = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76)
         else:
             found = sock.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
         return int.from_bytes(found[4:8], sys.byteorder)
+
+    _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
 
 
 def hang_up(sock: socket) -> None:

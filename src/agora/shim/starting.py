@@ -6,6 +6,7 @@ import os
 import sys
 
 from agora.shim import places
+from agora.shim.locking import locked
 from agora.shim.reaching import Refused
 
 _LOG_BYTES = 1 << 20
@@ -59,19 +60,18 @@ def _log(run: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-if sys.platform == "win32":
-    import msvcrt
-    import subprocess
-
-    def _lock(path: str) -> int | None:
-        """The descriptor of the locked file; None if somebody else holds it. It holds while a server is started."""
-        fd = os.open(path + ".start", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            os.close(fd)
-            return None
+def _lock(path: str) -> int | None:
+    """The descriptor of the locked file; None if somebody else holds it, which a running server does."""
+    # On Windows locks are not inherited: there this one holds while a server is started, which takes one of its own.
+    fd = os.open(path + (".start" if sys.platform == "win32" else ""), os.O_RDWR | os.O_CREAT, 0o600)
+    if locked(fd):
         return fd
+    os.close(fd)
+    return None
+
+
+if sys.platform == "win32":
+    import subprocess
 
     def _spawn(command: list[str], lock: int, log: int) -> None:
         # Locks are not inherited here: the server takes one of its own, and ends if another has it.
@@ -89,17 +89,6 @@ if sys.platform == "win32":
         finally:
             os.close(log)
 else:
-    import fcntl
-
-    def _lock(path: str) -> int | None:
-        """The descriptor of the locked file; None if somebody else holds it, which a running server does."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return None
-        return fd
 
     def _spawn(command: list[str], lock: int, log: int) -> None:
         """Start `command` as a child of nobody's, with the lock, which is free again when the server is gone."""

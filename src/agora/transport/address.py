@@ -9,7 +9,7 @@ import socket
 import sys
 from dataclasses import dataclass
 
-from agora.errors import ListenError
+from agora.errors import ConfigError, ListenError
 
 PATH = "/mcp"
 """The one path that the protocol is served at."""
@@ -74,6 +74,18 @@ def parse_address(written: str) -> tuple[str, int]:
             hint="Write HOST:PORT, as in 127.0.0.1:8765 or [::1]:8765; port 0 takes a free one.",
         )
     return found["six"] or found["name"], port
+
+
+def require_loopback(host: str, written: str) -> None:
+    """Return if only programs on this machine can reach `host`, where no token is asked for.
+
+    Raises: ConfigError, about the address as it was `written`.
+    """
+    if not is_loopback(host):
+        raise ConfigError(
+            f"--no-auth is refused at {written}, which other machines can reach",
+            hint="Leave it out, or listen at 127.0.0.1.",
+        )
 
 
 def listen(written: str) -> Listener:

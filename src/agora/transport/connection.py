@@ -27,13 +27,11 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-from agora.errors import InvalidInput
 from agora.transport.lanes import Era, Lane
 from agora.transport.lines import Line, Oversized
 from agora.transport.messages import Ignored, Incoming, NotText, Refusal, error, has_envelope, parse
 from agora.transport.options import ConnectionOptions
 from agora.transport.outbound import Call, Outbound
-from agora.transport.text import REASON
 
 # After the drain, handlers that were cancelled unwind and the last frames leave. Most need a millisecond.
 CLOSE_SECONDS = 0.2
@@ -211,15 +209,9 @@ class _Connection:
         if self._options.refuse_text is not None:
             result = self._options.refuse_text(bad)
         else:
-            problem = InvalidInput(bad.param, REASON, bad.received)
-            result = {
-                "content": [{"type": "text", "text": problem.message}],
-                "structuredContent": {"error": problem.details()},
-                "isError": True,
-            }
+            result = message.result()
             if bad.modern:
-                stamp = {SERVER_INFO_META_KEY: self._server.server_info_stamp}
-                result |= {"resultType": "complete", "_meta": stamp}
+                result["_meta"] = {SERVER_INFO_META_KEY: self._server.server_info_stamp}
         return JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
 
     async def _settled(self, request_id: int | str) -> None:

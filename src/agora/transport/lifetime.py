@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from agora.transport.options import Log
+if TYPE_CHECKING:
+    # Importing it takes the SDK, which not all who end by signals need.
+    from agora.transport.options import Log
 
 PARENT_CHECK_SECONDS = 1.0
 

@@ -25,6 +25,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from agora.errors import InvalidInput
 from agora.transport.text import REASON, BadText, depth, find_bad_text, is_text, may_hold_surrogates
 
 # Where the SDK's own JSON reader stops. Python's stops at another depth in each release.
@@ -44,6 +45,16 @@ class NotText:
 
     id: RequestId
     bad: BadText
+
+    def result(self) -> dict[str, Any]:
+        """The result of such a call: an error about the argument, as `InvalidInput.details()`."""
+        problem = InvalidInput(self.bad.param, REASON, self.bad.received)
+        found: dict[str, Any] = {
+            "content": [{"type": "text", "text": problem.message}],
+            "structuredContent": {"error": problem.details()},
+            "isError": True,
+        }
+        return found | ({"resultType": "complete"} if self.bad.modern else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ from mcp_types import JSONRPCError, JSONRPCResponse
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agora.errors import InvalidInput
 from agora.transport.messages import Ignored, NotText, Refusal, parse
-from agora.transport.text import REASON
 
 
 class WellFormed:
@@ -42,15 +40,7 @@ def _refused(body: bytes) -> Response | None:
         case Refusal(answer):
             return JSONResponse(_plain(answer), status_code=400)
         case NotText() as message:
-            problem = InvalidInput(message.bad.param, REASON, message.bad.received)
-            result: dict[str, Any] = {
-                "content": [{"type": "text", "text": problem.message}],
-                "structuredContent": {"error": problem.details()},
-                "isError": True,
-            }
-            if message.bad.modern:
-                result["resultType"] = "complete"
-            return JSONResponse(_plain(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)))
+            return JSONResponse(_plain(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=message.result())))
         case Ignored():
             return Response(status_code=202)
         case _:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import psutil
 import pytest
-from tests.integration.processes import PATIENCE, RunAgora, Serve, run_command, serving
+from tests.integration.processes import AGORA, PATIENCE, RunAgora, Serve, environment, run_command, serving
 
 from agora.daemon import control
+
+HANDSHAKE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
 
 _pause = threading.Event()
 """Set by nobody: waiting for it is a bounded wait."""
@@ -49,6 +59,20 @@ def run_shared(home: Path, project: Path) -> RunAgora:
         return run_command(arguments, home, cwd, stdin, {**SHARED, **(env or {})})
 
     return run
+
+
+def greeted(home: Path, project: Path, env: Mapping[str, str] = SHARED, **given: Any) -> CompletedProcess[bytes]:
+    """A session from its start to its end, whose client has said `HANDSHAKE` and nothing else."""
+    return subprocess.run(
+        [*AGORA, "serve"],
+        input=json.dumps(HANDSHAKE).encode() + b"\n",
+        capture_output=True,
+        env=environment(home, env),
+        cwd=project,
+        timeout=2 * PATIENCE,
+        check=True,
+        **given,
+    )
 
 
 def server_of(home: Path) -> dict[str, Any]:

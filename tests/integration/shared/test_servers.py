@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.integration.processes import AGORA, PATIENCE, SOURCE, Serve, environment
-from tests.integration.shared.conftest import SHARED, eventually, server_of, servers_of
+from tests.integration.shared.conftest import HANDSHAKE, SHARED, eventually, greeted, server_of, servers_of
 
 from agora.daemon import control
 from agora.shim.places import socket_of
@@ -25,13 +25,6 @@ ROUNDS = int(os.environ.get("SHARED_ROUNDS", "3"))
 """50 by hand."""
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
-
-HANDSHAKE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
-}
 
 
 @pytest.fixture
@@ -86,19 +79,18 @@ def test_ten_sessions_at_once_with_no_server_start_one_and_all_are_answered(home
         answers = [process.communicate(line, timeout=2 * PATIENCE) for process in processes]
         assert [err for _, err in answers if err] == []
         assert Counter(json.loads(out)["id"] for out, _ in answers) == {0: 10}
+        assert {json.loads(out)["result"]["serverInfo"]["name"] for out, _ in answers} == {"agora"}
         assert servers_of(home) == [server_of(home)["pid"]]
+        assert server_of(home)["sessions"] == 10
         control.stop(home)
 
 
 def test_sessions_that_come_while_an_idle_server_ends_are_all_answered(home: Path, project: Path) -> None:
-    env = environment(home, {**SHARED, "AGORA_SERVER_IDLE_SECONDS": "0.05"})
-    line = json.dumps(HANDSHAKE).encode() + b"\n"
+    env = {**SHARED, "AGORA_SERVER_IDLE_SECONDS": "0.05"}
     pids = set()
     pause = threading.Event()
     for number in range(4 * ROUNDS):
-        done = subprocess.run(
-            [*AGORA, "serve"], input=line, capture_output=True, env=env, cwd=project, timeout=2 * PATIENCE, check=True
-        )
+        done = greeted(home, project, env)
         assert (json.loads(done.stdout)["id"], done.stderr) == (0, b"")
         pids.update(servers_of(home))
         # The server ends some 50 ms after its last session: now, soon, or a little later.
@@ -156,16 +148,7 @@ def test_a_server_that_answers_nothing_is_given_up_and_the_session_says_so(home:
     with socket.socket(socket.AF_UNIX) as stuck:
         stuck.bind(socket_of(str(home)))
         stuck.listen()
-        line = json.dumps(HANDSHAKE).encode() + b"\n"
-        done = subprocess.run(
-            [*AGORA, "serve"],
-            input=line,
-            capture_output=True,
-            env=environment(home, SHARED),
-            cwd=project,
-            timeout=2 * PATIENCE,
-            check=True,
-        )
+        done = greeted(home, project)
         assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "agora"
         assert b"has not answered within" in done.stderr
         assert b"server of its own" in done.stderr
@@ -233,15 +216,7 @@ def test_the_lock_is_free_when_the_server_was_killed_and_is_inherited_by_nobody(
 @posix
 def test_a_long_path_of_the_data_folder_is_served_over_a_short_one(tmp_path: Path, project: Path) -> None:
     home = tmp_path / ("a-long-name-" * 12)
-    done = subprocess.run(
-        [*AGORA, "serve"],
-        input=json.dumps(HANDSHAKE).encode() + b"\n",
-        capture_output=True,
-        env=environment(home, SHARED),
-        cwd=project,
-        timeout=2 * PATIENCE,
-        check=True,
-    )
+    done = greeted(home, project)
     assert (json.loads(done.stdout)["id"], done.stderr) == (0, b"")
     assert not socket_of(str(home)).startswith(str(home))
     assert Path(socket_of(str(home))).stat().st_mode & 0o077 == 0

@@ -6,23 +6,15 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.integration.processes import AGORA, PATIENCE, RunAgora, Serve, Served, environment
-from tests.integration.shared.conftest import SHARED, eventually, kill_server, server_of, servers_of
+from tests.integration.processes import PATIENCE, RunAgora, Serve, Served
+from tests.integration.shared.conftest import eventually, greeted, kill_server, server_of, servers_of
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets and their permissions")
-
-HANDSHAKE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
-}
 
 
 def saved(server: Served, text: str) -> str:
@@ -66,28 +58,6 @@ def test_each_session_has_the_project_of_its_own_folder_its_own_agent_and_its_ow
     # What one connection has named is visible to it alone.
     assert one.call("agora_query", query="built", namespace="acme/shop")["results"]
     assert two.call("agora_get", ids=[hit["id"]])["unknown"] == [hit["id"]]
-
-
-def test_the_first_of_many_sessions_starts_the_one_server(home: Path, project: Path) -> None:
-    env = environment(home, SHARED)
-    processes = [
-        subprocess.Popen(
-            [*AGORA, "serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            cwd=project,
-        )
-        for _ in range(10)
-    ]
-    line = json.dumps(HANDSHAKE).encode() + b"\n"
-    answers = [process.communicate(line, timeout=2 * PATIENCE) for process in processes]
-    for out, err in answers:
-        assert json.loads(out)["result"]["serverInfo"]["name"] == "agora", err
-        assert err == b""
-    assert servers_of(home) == [server_of(home)["pid"]]
-    assert server_of(home)["sessions"] == 10
 
 
 @posix
@@ -259,16 +229,7 @@ def test_a_client_that_goes_while_a_server_is_awaited_leaves_no_process(session:
 def test_a_descriptor_that_a_session_inherited_is_not_held_by_the_server(home: Path, project: Path) -> None:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)  # noqa: FBT003 - as the system has it
-    done = subprocess.run(
-        [*AGORA, "serve"],
-        input=json.dumps(HANDSHAKE).encode() + b"\n",
-        capture_output=True,
-        env=environment(home, SHARED),
-        cwd=project,
-        timeout=2 * PATIENCE,
-        check=True,
-        pass_fds=[writing],
-    )
+    done = greeted(home, project, pass_fds=[writing])
     assert json.loads(done.stdout)["id"] == 0
     os.close(writing)
     assert server_of(home)["pid"]

@@ -6,9 +6,10 @@ import errno
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,17 @@ def copied(source: Path, target: Path) -> None:
 
 def sizes(library: Library) -> list[int]:
     return [size for (size,) in library.sql("SELECT passages FROM segments ORDER BY id")]
+
+
+def before_writing(library: Library, act: Callable[[], None]) -> None:
+    """Do `act` whenever a compaction is about to write to the store: what others may do then."""
+    write = library.index._compaction._writing.write
+
+    def first(job: Any, deadline: Any) -> Any:
+        act()
+        return write(job, deadline)
+
+    object.__setattr__(library.index._compaction._writing, "write", first)
 
 
 def test_an_empty_store_has_nothing_to_compact_and_gets_no_folder(library: Library) -> None:
@@ -200,17 +212,15 @@ def test_a_generation_that_was_overtaken_is_thrown_away(library: Library) -> Non
     library.fill(units(100, seed=1))
     library.compact()
     library.fill(units(100, seed=2))
-    write = library.index._compaction._writing.write
     overtaken = threading.Event()
 
-    def overtake(job, deadline):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - as `Database.write`
+    def overtake() -> None:
         # Once, somebody puts a backup back right before the files are registered.
         if not overtaken.is_set():
             overtaken.set()
             library.sql("UPDATE generations SET state = 'gone.state', number = 10")
-        return write(job, deadline)
 
-    object.__setattr__(library.index._compaction._writing, "write", overtake)
+    before_writing(library, overtake)
     done = library.compact()
     assert overtaken.is_set()
     # It was made anew, from what the other one left.
@@ -225,13 +235,11 @@ def test_a_store_that_is_replaced_again_and_again_gets_no_generation_and_no_file
     library.fill(units(100, seed=1))
     library.compact()
     library.fill(units(100, seed=2))
-    write = library.index._compaction._writing.write
 
-    def overtake(job, deadline):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - as `Database.write`
+    def overtake() -> None:
         library.sql("UPDATE generations SET state = state || '.gone'")
-        return write(job, deadline)
 
-    object.__setattr__(library.index._compaction._writing, "write", overtake)
+    before_writing(library, overtake)
     with pytest.raises(IndexUnavailable, match="replaced"):
         library.compact()
     assert {name for name in library.left() if name.endswith(".seg")} == set()
@@ -246,18 +254,16 @@ def test_files_of_a_past_that_was_replaced_while_they_were_written_are_not_regis
     backup = tmp_path / "backup.db"
     copied(library.path, backup)
     library.fill(units(100, seed=2))
-    write = library.index._compaction._writing.write
     replaced = threading.Event()
 
-    def overtake(job, deadline):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - as `Database.write`
+    def overtake() -> None:
         if not replaced.is_set():
             replaced.set()
             # The backup had no generation either, and soon as many changes: only their hashes differ.
             copied(backup, library.path)
             library.fill(units(100, seed=3))
-        return write(job, deadline)
 
-    object.__setattr__(library.index._compaction._writing, "write", overtake)
+    before_writing(library, overtake)
     done = library.compact()
     assert replaced.is_set()
     assert done is not None
