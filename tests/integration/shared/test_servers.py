@@ -54,6 +54,8 @@ def test_a_session_of_a_newer_release_replaces_the_server_and_no_client_is_disco
     assert second["version"].startswith("99.")
     assert second["pid"] != first["pid"]
     eventually(lambda: not psutil.pid_exists(first["pid"]), "the old server ends")
+    log = (home / "run" / "server.log").read_text("utf-8")
+    assert log.count(" listening ") == 2, "the sessions of the old server leave the start to the new one"
     # A server of a newer release serves sessions of older ones, and is not replaced by them.
     for each in [*old, new, session(name="late")]:
         assert each.process.poll() is None

@@ -7,12 +7,15 @@ import os
 import signal
 import stat
 import sys
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.integration.processes import PATIENCE, RunAgora, Serve, Served
 from tests.integration.shared.conftest import eventually, greeted, kill_server, server_of, servers_of
+
+from agora.daemon.lock import take
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets and their permissions")
 
@@ -215,14 +218,16 @@ def test_a_client_that_goes_while_the_server_is_stopped_leaves_no_process(
 def test_a_client_that_goes_while_a_server_is_awaited_leaves_no_process(session: Serve, home: Path) -> None:
     one = session()
     saved(one, "x")
-    pid = server_of(home)["pid"]
-    # Whoever starts a server now fails: the session looks for one until it gives up.
-    (home / "agora.toml").write_text("nonsense", encoding="utf-8")
-    psutil.Process(pid).kill()
+    # Somebody holds the lock and listens nowhere: the session looks for a server for as long as it may.
+    psutil.Process(one.process.pid).suspend()
+    kill_server(home)
+    lock = take(home / "run" / "server.lock")
+    psutil.Process(one.process.pid).resume()
+    threading.Event().wait(0.5)  # nothing tells that it looks; long enough to have begun
     status, seconds = one.end_input()
     assert status in {0, 1}
     assert seconds < 10
-    (home / "agora.toml").unlink()
+    lock.release()
 
 
 @posix
