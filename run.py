@@ -32,7 +32,8 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
 USAGE = """\
 python run.py demo            one agent saves a note, another finds it by meaning
-python run.py test [ARGS]     run the tests with coverage; ARGS go to pytest
+python run.py test [ARGS]     run the tests; ARGS go to pytest
+python run.py coverage [ARGS] run them and say which lines they ran, which takes about twice as long
 python run.py check           lint, format, types, import contracts
 python run.py conformance     the official conformance suite of the protocol (installs Node beside the tests)
 python run.py agora [ARGS]    the agora command
@@ -43,6 +44,7 @@ GROUPS = {
     "demo": (),
     "agora": (),
     "test": ("test",),
+    "coverage": ("test",),
     "check": ("test", "lint"),
     "conformance": ("test", "conformance"),
 }
@@ -64,10 +66,11 @@ def main(arguments: list[str]) -> int:
         return check()
     if command == "conformance":
         return replace_by("-m", "tests.conformance.run", *rest)
-    if command == "test":
+    if command in {"test", "coverage"}:
         # Most tests wait for processes of their own. A file's tests stay together: some share a server.
         spread = ("-n", "logical", "--maxprocesses", "4", "--dist", "loadfile")
-        return replace_by("-m", "pytest", "--cov", "--cov-report=term", *spread, *rest)
+        measured = ("--cov", "--cov-report=term") if command == "coverage" else ()
+        return replace_by("-m", "pytest", *measured, *spread, *rest)
     return replace_by("-m", "agora", *(["demo"] if command == "demo" else []), *rest)
 
 
