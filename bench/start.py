@@ -4,7 +4,9 @@
 
 Each start is a process of its own: the installed `agora` command, spawned as a client spawns it. In turns with it: a
 bare interpreter, the floor of anything written in Python, and `agora serve --in-process`. Wall time, since that
-is what a client waits for; nothing else should run beside it.
+is what a client waits for; nothing else should run beside it. Other memory servers that are installed stand beside it:
+
+    python -m bench.start --out FILE --peer "basic-memory=basic-memory mcp" --peer "server-memory=mcp-server-memory"
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -29,6 +32,7 @@ from bench.machine import describe
 STARTS = 40
 ALONE_STARTS = 20
 COLD_STARTS = 10
+PEER_STARTS = 20
 CRASHES = 20
 ROUNDS = 7
 CALLS = 1_000
@@ -97,21 +101,24 @@ class Session:
         return seconds
 
     def rss(self) -> int:
-        """Resident bytes of the process."""
-        return int(psutil.Process(self.process.pid).memory_info().rss)
+        """Resident bytes of the process and of those that it has started."""
+        process = psutil.Process(self.process.pid)
+        return sum(int(each.memory_info().rss) for each in (process, *process.children(recursive=True)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--agora", type=Path, default=Path(sys.executable).with_name("agora"), help="the command")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND", help="another memory server")
     options = parser.parse_args()
+    peers = {name: shlex.split(command) for name, _, command in (given.partition("=") for given in options.peer)}
     shared = [str(options.agora), "serve"]
     with tempfile.TemporaryDirectory(prefix="agora-bench-") as folder:
         home = Path(folder) / "home"
         home.mkdir()
         try:
-            figures = measure(shared, home)
+            figures = measure(shared, peers, home)
         finally:
             control.stop(home)
     report = {"machine": describe(), **figures, "summary": summary(figures)}
@@ -119,13 +126,14 @@ def main() -> None:
     print(json.dumps(report["summary"], indent=1))
 
 
-def measure(shared: list[str], home: Path) -> dict[str, Any]:
+def measure(shared: list[str], peers: dict[str, list[str]], home: Path) -> dict[str, Any]:
     alone = [*shared, "--in-process"]
     cold = [_cold(shared, home) for _ in range(COLD_STARTS)]
     warm_up = Session(shared, home)
     warm_up.handshake()
     warm_up.call(2)
     floor, warm, exits, single = [], [], [], []
+    others: dict[str, list[dict[str, float]]] = {name: [] for name in peers}
     for number in range(STARTS):
         floor.append(_bare())
         session = Session(shared, home)
@@ -135,6 +143,9 @@ def measure(shared: list[str], home: Path) -> dict[str, Any]:
             other = Session(alone, home)
             single.append(other.handshake())
             other.end()
+        if number < PEER_STARTS:
+            for name, command in peers.items():
+                others[name].append(_peer(command, home))
     calls = _calls(shared, alone, home)
     crashes = [_crash(shared, home) for _ in range(CRASHES)]
     memory = _memory(shared, home)
@@ -144,6 +155,7 @@ def measure(shared: list[str], home: Path) -> dict[str, Any]:
         "bare_python_seconds": floor,
         "warm_seconds": warm,
         "in_process_seconds": single,
+        "peers": others,
         "cold_seconds": cold,
         "exit_seconds": exits,
         "crash_seconds": crashes,
@@ -156,6 +168,16 @@ def _bare() -> float:
     began = time.perf_counter()
     subprocess.run([sys.executable, "-I", "-S", "-E", "-c", "pass"], check=True)
     return time.perf_counter() - began
+
+
+def _peer(command: list[str], home: Path) -> dict[str, float]:
+    """Another server's seconds to `tools/list`, and its bytes then."""
+    session = Session(command, home)
+    _, listed = session.handshake()
+    found = {"listed": listed, "bytes": session.rss()}
+    session.process.kill()
+    session.end()
+    return found
 
 
 def _cold(shared: list[str], home: Path) -> dict[str, float]:
@@ -264,6 +286,9 @@ def summary(figures: dict[str, Any]) -> dict[str, Any]:
             20,
         ),
     }
+    for name, starts in figures["peers"].items():
+        rows[f"{name} to tools/list, median ms"] = (_ms([each["listed"] for each in starts]), None)
+        rows[f"{name}, MB"] = (statistics.median(each["bytes"] for each in starts) / 1e6, None)
     return {name: {"found": round(found, 2), "wanted": wanted} for name, (found, wanted) in rows.items()}
 
 

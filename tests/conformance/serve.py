@@ -275,7 +275,7 @@ def shared(agora: Agora, home: Path) -> int:
         return Peer(agora.connection(lifecycle=Lifecycle(agora.log, "shared")), agora.log)
 
     terms = Terms(
-        admit=lambda _: None,
+        admit=lambda _: [],
         open_peer=open_peer,
         safe=(),
         idle_seconds=600,

@@ -233,6 +233,12 @@ class Agora:
         self._scheduler = Scheduler(tasks, self.log)
         self._scheduler.start()
 
+    def is_working(self) -> bool:
+        """Whether something goes on that no client waits for: maintenance, or the store is opened and migrated."""
+        if self._opening is not None and self._opening.is_alive():
+            return True
+        return self._scheduler is not None and self._scheduler.working
+
     def _compact(self) -> dict[str, Any] | None:
         with self._lock:
             opened = self._opened

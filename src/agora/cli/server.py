@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ import typer
 
 from agora.cli import output
 from agora.cli.session import Config, Home, Json, errors_as_status, settings
+
+FOLLOW_SECONDS = 0.3
 
 server = typer.Typer(
     name="server",
@@ -46,13 +49,19 @@ def stop(json_wanted: Json = False, home: Home = None, config: Config = None) ->
 
 @server.command()
 def restart(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:
-    """End the shared server and start it anew."""
+    """End the shared server and start it anew, with the settings that it had and the files as they are now."""
     with errors_as_status(json_wanted=json_wanted):
         from agora.daemon import control  # noqa: PLC0415 - as above
 
         folder, options = _home(home, config)
-        control.stop(folder, "restart")
-        _show(control.start(folder, options), json_wanted, "runs")
+        found, left_out = control.restart(folder, options)
+        if left_out:
+            print(
+                f"agora: the server keeps the settings that it had, without this shell's {', '.join(left_out)};"
+                " `agora server stop` and then `agora server start` takes them.",
+                file=sys.stderr,
+            )
+        _show(found, json_wanted, "runs")
 
 
 @server.command()
@@ -77,16 +86,17 @@ def logs(
         from agora.daemon import control  # noqa: PLC0415 - as above
 
         folder, _ = _home(home, config)
-        shown = control.log(folder, lines)
-        for line in shown:
-            output.line(line)
-        while follow:
-            time.sleep(0.3)
-            now = control.log(folder, 1_000)
-            fresh = now[now.index(shown[-1]) + 1 :] if shown and shown[-1] in now else now
-            for line in fresh:
+        if not follow:
+            for line in control.log(folder, lines):
                 output.line(line)
-            shown = now or shown
+            return
+        from agora.daemon.logs import Followed  # noqa: PLC0415 - as above
+
+        followed = Followed(folder, lines)
+        while True:
+            for line in followed.fresh():
+                output.line(line)
+            time.sleep(FOLLOW_SECONDS)
 
 
 def _show(found: Mapping[str, Any] | None, json_wanted: bool, said: str) -> None:

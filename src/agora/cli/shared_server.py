@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -78,7 +79,7 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
     from agora.app.agora import Agora  # noqa: PLC0415 - as above
     from agora.config.load import load_settings  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging, get_logger  # noqa: PLC0415 - as above
-    from agora.daemon.server import MakesRoom, SharedServer, Terms, find_peer, run_server  # noqa: PLC0415 - as above
+    from agora.daemon.server import SharedServer, Terms, find_peer, run_server  # noqa: PLC0415 - as above
     from agora.protocol.lifecycle import Lifecycle  # noqa: PLC0415 - as above
     from agora.protocol.peer import Peer  # noqa: PLC0415 - as above
     from agora.protocol.server import make_server  # noqa: PLC0415 - as above
@@ -92,18 +93,11 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         env = {name: value for name, value in environment.items() if not name.startswith("AGORA_")} | dict(hello.env)
         return load_settings(hello.options, env, folder=Path(hello.cwd))
 
-    def admit(hello: Hello) -> None:
-        from agora import __version__  # noqa: PLC0415 - as above
-        from agora.daemon.hello import older  # noqa: PLC0415 - as above
-
-        if older(__version__, hello.version):
-            raise MakesRoom(f"a session of release {hello.version} takes over from {__version__}")
-        differing = _differing(loaded, of(hello))
-        if not differing:
-            return
-        if _differing(loaded, load_settings(options, environment)):
-            raise MakesRoom("the configuration file has changed")
-        raise ConfigError(f"the shared server runs with other settings: {', '.join(differing)}")
+    def admit(hello: Hello) -> list[str]:
+        differing = _admitted(hello, loaded, of, lambda: load_settings(options, environment))
+        if differing:
+            log.warning("a session of another server goes on with other settings", settings=", ".join(differing))
+        return differing
 
     def open_peer(hello: Hello) -> Peer:
         lifecycle = Lifecycle(agora.log, "shared")
@@ -129,6 +123,8 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         idle_seconds=settings.server.idle_seconds,
         drain_seconds=settings.server.drain,
         line_bytes=settings.limits.line_bytes,
+        busy=lambda: agora.is_working(),  # noqa: PLW0108 - it is made below
+        begun=partial(_begun_with, options, environment),
         on_stopped=_marking(settings.home / RUN / STOPPED),
         on_replaced=_marking(settings.home / RUN / REPLACED),
         log=get_logger("agora.transport"),
@@ -147,6 +143,35 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         agora.start_maintenance()
 
     return run_server(shared, on_ready=on_ready, on_stop=agora.close, terms=terms)
+
+
+def _admitted(hello: Hello, loaded: Loaded, of: Callable[[Hello], Loaded], as_now: Callable[[], Loaded]) -> list[str]:
+    """The settings in which a session that this server serves differs from it: none, or it was open before.
+
+    `of` reads a session's settings, `as_now` the server's own anew.
+
+    Raises: MakesRoom; ConfigError for a new session with other settings, or settings that cannot be.
+    """
+    from agora import __version__  # noqa: PLC0415 - as above
+    from agora.daemon.hello import older  # noqa: PLC0415 - as above
+    from agora.daemon.server import MakesRoom  # noqa: PLC0415 - as above
+
+    if older(__version__, hello.version):
+        raise MakesRoom(f"a session of release {hello.version} takes over from {__version__}")
+    differing = _differing(loaded, of(hello))
+    if not differing:
+        return []
+    if _differing(loaded, as_now()):
+        raise MakesRoom("the configuration file has changed")
+    if hello.open:
+        return differing
+    raise ConfigError(f"the shared server runs with other settings: {', '.join(differing)}")
+
+
+def _begun_with(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What the settings came from beside the file."""
+    env = {name: value for name, value in environment.items() if name.startswith("AGORA_")}
+    return {"options": dict(options), "env": env}
 
 
 def _marking(file: Path) -> Callable[[], None]:

@@ -122,6 +122,7 @@ def _configure_structlog() -> None:
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
+            structlog.stdlib.PositionalArgumentsFormatter(),
             *_shared_processors(),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],

@@ -20,7 +20,8 @@ LIMIT = 1 << 20
 class Hello:
     """What a process says of itself: a client's session, or with `command` a wish about the server.
 
-    `options` are settings that its command line gave, `env` its `AGORA_*` variables, `cwd` where it works.
+    `options` are settings that its command line gave, `env` its `AGORA_*` variables, `cwd` where it works. `open`: a
+    server has served it before, which is gone.
     """
 
     version: str
@@ -32,6 +33,7 @@ class Hello:
     command: str | None = None
     arguments: Mapping[str, Any] | None = None
     token: str = ""
+    open: bool = False
 
 
 def read(line: bytes) -> Hello:
@@ -61,6 +63,7 @@ def read(line: bytes) -> Hello:
             command=None if said.get("command") is None else _text(said["command"]),
             arguments=said.get("arguments"),
             token=_text(said.get("token", "")),
+            open=said.get("open") is True,
         )
     except (KeyError, TypeError, ValueError):
         raise ConfigError("the client's first line cannot be used", hint="Start `agora serve`.") from None

@@ -8,14 +8,19 @@ import secrets
 import socket
 import stat
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from agora.errors import StoreUnavailable
-from agora.shim.places import ADDRESS, RUN, short_folder, socket_of
+from agora.shim.places import ADDRESS, RUN, by_short_path, socket_of
 from agora.shim.reaching import user_of
 
 BACKLOG = 512
+
+REPLACE_SECONDS = 2.0
+"""How long clients may read the file that is to be replaced; each takes less than a millisecond."""
 
 
 class Place:
@@ -23,16 +28,34 @@ class Place:
 
     def __init__(self, sock: socket.socket, file: Path, token: str = "") -> None:
         self.sock = sock
-        self._file = file
-        self._inode = file.stat().st_ino
+        self.file = file
+        # The system keeps the number from being given away for as long as the socket is open.
+        self._made = file.stat()
         self._token = token
+        self._left = False
+
+    def leave(self) -> None:
+        """Be found by no more clients; the file of another server stays. May be called again."""
+        if self._left:
+            return
+        self._left = True
+        with suppress(OSError):
+            if self.is_there():
+                self.file.unlink()
 
     def close(self) -> None:
-        """Take no more connections; those that wait are refused. The file of another server stays."""
-        with suppress(OSError):
-            if self._file.stat().st_ino == self._inode:
-                self._file.unlink()
+        """Take no more connections; those that wait are refused."""
+        self.leave()
         self.sock.close()
+
+    def is_there(self) -> bool:
+        """Whether clients find it: False once its file was deleted, moved or replaced; True if that cannot be told."""
+        try:
+            return os.path.samestat(self.file.stat(), self._made)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
 
     def admits(self, sock: socket.socket, token: str) -> bool:
         """Whether the other end of `sock` is a process of this user's."""
@@ -93,11 +116,28 @@ def listen_loopback(home: Path) -> Place:
         fresh = folder / f"{ADDRESS}.{os.getpid()}"
         fresh.write_text(f"{sock.getsockname()[1]} {token}\n", "ascii")
         fresh.chmod(0o600)
-        fresh.replace(file)
+        persist(lambda: fresh.replace(file))
     except OSError as problem:
         sock.close()
         raise _cannot(folder / ADDRESS, problem) from problem
     return Place(sock, file, token)
+
+
+def persist(replace: Callable[[], object], seconds: float = REPLACE_SECONDS) -> None:
+    """Call `replace` until it is let: Windows replaces no file that somebody reads at this moment.
+
+    Raises: PermissionError if that lasts; whatever else `replace` raises.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            replace()
+        except PermissionError:
+            if time.monotonic() > until:
+                raise
+        else:
+            return
+        time.sleep(0.01)
 
 
 def _cannot(file: Path, problem: OSError) -> StoreUnavailable:
@@ -121,13 +161,11 @@ else:
         """
         run_folder(home)
         file = Path(socket_of(str(home)))
-        if file.parent == Path(short_folder()):
-            _require_own(file.parent)
         fresh = file.with_name(f"{file.name[:8]}.{os.getpid()}")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             fresh.unlink(missing_ok=True)
-            sock.bind(str(fresh))
+            by_short_path(str(fresh), sock.bind)
             fresh.chmod(0o600)
             sock.listen(BACKLOG)
             fresh.replace(file)

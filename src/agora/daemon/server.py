@@ -34,6 +34,10 @@ HELLO_SECONDS = 5.0
 CLOSE_SECONDS = 1.0
 CHUNK = 65_536
 MOST_CLIENTS = 512
+PLACE_SECONDS = 1.0
+"""How long a server whose lock or socket was taken away may serve beside the next one."""
+
+BUSY_SECONDS = 0.5
 FIRST_SECONDS = 30.0
 """How long a server waits for its first session, whatever `idle_seconds` is."""
 
@@ -73,12 +77,14 @@ class Terms:
     """How a shared server behaves.
 
     `open_http` makes what serves HTTP at an address, with or without asking for tokens. `admit` raises an AgoraError
-    for a session that this server must not serve, `MakesRoom` for one that another must. `open_peer` makes what the
-    protocol layer knows of a session. `safe` names the tools whose calls change nothing. `on_stopped` is called when a
-    person ends the server, `on_replaced` when it makes room for another.
+    for a session that this server must not serve, `MakesRoom` for one that another must, and returns the settings in
+    which one that was open before and is served all the same differs. `open_peer` makes what the protocol layer knows
+    of a session. `safe` names the tools whose calls change nothing. `on_stopped` is called when a person ends the
+    server, `on_replaced` when it makes room for another. `busy` tells whether there is work beside the sessions, which
+    an idle server finishes first. `begun` is what a restart starts the next server with: its options and variables.
     """
 
-    admit: Callable[[Hello], None]
+    admit: Callable[[Hello], list[str]]
     open_peer: Callable[[Hello], Peer]
     safe: tuple[str, ...]
     idle_seconds: float
@@ -86,6 +92,8 @@ class Terms:
     line_bytes: int
     on_stopped: Callable[[], None] = lambda: None
     on_replaced: Callable[[], None] = lambda: None
+    busy: Callable[[], bool] = lambda: False
+    begun: Callable[[], dict[str, dict[str, str]]] = lambda: {"options": {}, "env": {}}
     open_http: Callable[[str, bool], Serving] | None = None
     log: Log = LOG
 
@@ -102,6 +110,7 @@ class SharedServer:
         self._stop = anyio.Event()
         self._connections = 0
         self._quiet = anyio.Event()
+        self._listening: asyncio.Server | None = None
         self._began = time.time()
         self.on_end: Callable[[str], None] = lambda _: None
         """Told once that the end has begun."""
@@ -123,7 +132,11 @@ class SharedServer:
             return
         self.on_end(reason)
         self._terms.log.debug("the shared server ends: %s", reason)
-        # In this order: nobody may find the socket and not the lock, and start a second server for nothing.
+        # In this order: nobody may find the socket and not the lock, and start a second server for nothing. The event
+        # loop has to let the socket go before it is closed.
+        self._place.leave()
+        if self._listening is not None:
+            self._listening.close()
         self._place.close()
         self._lock.release()
         self._stop.set()
@@ -135,12 +148,12 @@ class SharedServer:
 
     async def serve(self, on_ready: Callable[[], None]) -> None:
         """Serve until `end`; returns when every session is over."""
-        listening = await asyncio.start_server(self._connected, sock=self._place.sock, limit=CHUNK)
+        self._listening = await asyncio.start_server(self._connected, sock=self._place.sock, limit=CHUNK)
         on_ready()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_idleness)
+            tasks.start_soon(self._watch_place)
             await self._stop.wait()
-            listening.close()
             with anyio.move_on_after(self._terms.drain_seconds + 1.0):
                 while self._connections:
                     self._quiet = anyio.Event()
@@ -153,9 +166,22 @@ class SharedServer:
             patience = max(self._terms.idle_seconds, 0.0 if self.clients.total else FIRST_SECONDS)
             idle = time.monotonic() - self.clients.idle_since
             if not self._connections and idle >= patience:
-                self.end("no session for a while")
-                return
+                if not self._terms.busy():
+                    self.end("no session for a while")
+                    return
+                await anyio.sleep(BUSY_SECONDS)
+                continue
             await anyio.sleep(min(max(0.05, patience - idle), 5.0, max(0.05, self._terms.idle_seconds)))
+
+    async def _watch_place(self) -> None:
+        """End when the next server could start beside this one: then sessions would be served by two."""
+        while not self._stop.is_set():
+            for found, path in ((self._lock.is_there(), self._lock.path), (self._place.is_there(), self._place.file)):
+                if not found:
+                    self._terms.log.warning("deleted or replaced, so that the server makes room for another: %s", path)
+                    self.end(f"{path.name} was deleted or replaced")
+                    return
+            await anyio.sleep(PLACE_SECONDS)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections += 1
@@ -188,7 +214,7 @@ class SharedServer:
             if said.command is not None:
                 await self._obey(said, writer)
                 return
-            self._terms.admit(said)
+            differing = self._terms.admit(said)
             # Before the answer: a session that is let in and sent away would come again and again.
             peer = self._terms.open_peer(said)
         except AgoraError as error:
@@ -201,7 +227,10 @@ class SharedServer:
         if self._stop.is_set() or len(self.clients) >= MOST_CLIENTS:
             await self._refuse(writer, again=self._stop.is_set(), message="too many sessions")
             return
-        writer.write(greeting.answer({"ok": True, "version": __version__, "safe": list(self._terms.safe)}))
+        drain = self._terms.drain_seconds
+        safe = list(self._terms.safe)
+        found = {"ok": True, "version": __version__, "safe": safe, "drain": drain, "differing": differing}
+        writer.write(greeting.answer(found))
         await self._session(said, peer, reader, writer, rest)
 
     async def _refuse(self, writer: asyncio.StreamWriter, **said: Any) -> None:  # noqa: ANN401 - JSON
@@ -253,7 +282,7 @@ class SharedServer:
 
     async def _http(self, said: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve HTTP for as long as the process that asked for it stays."""
-        self._terms.admit(said)
+        differing = self._terms.admit(said)
         wanted = said.arguments or {}
         address, authenticate = wanted.get("address"), wanted.get("authenticate")
         if self._terms.open_http is None or not isinstance(address, str) or not isinstance(authenticate, bool):
@@ -273,7 +302,8 @@ class SharedServer:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(until_unwanted)
             tasks.start_soon(until_ended)
-            ready = greeting.answer({"ok": True, "url": serving.url, "address": serving.address})
+            found = {"url": serving.url, "address": serving.address, "drain": self._terms.drain_seconds}
+            ready = greeting.answer({"ok": True, **found, "differing": differing})
             await serving.serve(stop, lambda: writer.write(ready))
             tasks.cancel_scope.cancel()
 
@@ -284,10 +314,10 @@ class SharedServer:
                 found = {**self.details(), "home": said.home, "connections": self.clients.details()}
             case "stop":
                 self._terms.on_stopped()
-                found = self.details()
+                found = {**self.details(), "drain": self._terms.drain_seconds}
             case "restart":
                 self._terms.on_replaced()
-                found = self.details()
+                found = {**self.details(), "drain": self._terms.drain_seconds, "begun": self._terms.begun()}
             case _:
                 raise ConfigError(f"unknown command {said.command!r}", hint="See `agora server --help`.")
         writer.write(greeting.answer({"ok": True, **found}))

@@ -32,6 +32,7 @@ class Scheduler:
         self._tasks = tasks
         self._log = log
         self._ended = threading.Event()
+        self._working = False
         self._thread = threading.Thread(target=self._work, name="agora-maintenance", daemon=True)
 
     def start(self) -> None:
@@ -40,6 +41,11 @@ class Scheduler:
         for task in self._tasks:
             task.due = now + task.seconds
         self._thread.start()
+
+    @property
+    def working(self) -> bool:
+        """Whether a task runs now."""
+        return self._working
 
     def details(self) -> dict[str, Any]:
         """By name, what each task last did and what is wrong with it, as plain data."""
@@ -62,6 +68,7 @@ class Scheduler:
                     task.due = time.monotonic() + task.seconds
 
     def _run(self, task: Task) -> None:
+        self._working = True
         try:
             done = task.run()
         except AgoraError as error:
@@ -76,3 +83,5 @@ class Scheduler:
             if done is not None:
                 task.done = done
                 self._log.info("maintenance done", task=task.name, **done)
+        finally:
+            self._working = False

@@ -9,8 +9,14 @@ _PREFIX = 400
 """Bytes of a frame in which the id is looked for first."""
 
 _UNKNOWN = (
+    "outcome_unknown",
     "the shared server ended while this call was under way: it may have been done or not",
     "Look before you try again; saving the same text twice keeps one note.",
+)
+_NOT_DONE = (
+    "store_unavailable",
+    "there is no shared server: this call was not done",
+    "Try again; `agora server logs` may say why.",
 )
 
 
@@ -59,17 +65,18 @@ def answered(line: bytes) -> str | None:
 
 
 def lost(call: Call) -> bytes:
-    """The answer to a call of which nobody knows whether it was done."""
-    message, hint = _UNKNOWN
+    """The answer to a call that gets none from a server: nobody knows whether it was done, or it was sent to none."""
+    code, message, hint = _UNKNOWN if call.tries else _NOT_DONE
     if call.method != "tools/call":
         said = quoted("The shared server ended. Ask again.")
         body = f'"error":{{"code":-32000,"message":{said}}}'
     else:
-        code = f'{{"code":"outcome_unknown","message":{quoted(message)},"retryable":false,"hint":{quoted(hint)}}}'
-        words = quoted(f"outcome_unknown: {message}\n{hint}")
+        retryable = "false" if call.tries else "true"
+        error = f'{{"code":"{code}","message":{quoted(message)},"retryable":{retryable},"hint":{quoted(hint)}}}'
+        words = quoted(f"{code}: {message}\n{hint}")
         more = ',"resultType":"complete"' if call.modern else ""
         body = (
-            f'"result":{{"content":[{{"type":"text","text":{words}}}],"structuredContent":{{"error":{code}}},'
+            f'"result":{{"content":[{{"type":"text","text":{words}}}],"structuredContent":{{"error":{error}}},'
             f'"isError":true{more}}}'
         )
     return f'{{"jsonrpc":"2.0","id":{call.key},{body}}}\n'.encode("ascii")

@@ -9,6 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 RUN = "run"
 """Folder in the data folder that holds what lasts as long as the server: for its user alone."""
 
@@ -60,27 +64,39 @@ def home_of(options: dict[str, str], env: dict[str, str]) -> str:
 
 
 def socket_of(home: str) -> str:
-    """The path of the server's Unix socket: in the data folder, or if that is too long in a short one of the user's."""
-    path = os.sep.join((home, RUN, SOCKET))
+    """The path of the server's Unix socket, which may be longer than the system takes: see `by_short_path`."""
+    return os.sep.join((home, RUN, SOCKET))
+
+
+def by_short_path(path: str, use: Callable[[str], None], descriptors: str = "/proc/self/fd") -> None:
+    """Call `use` with a name of the socket at `path` that the system takes, however long `path` is.
+
+    A socket is always in the data folder, where nobody else can put one: no folder that many users share, and no
+    variable that one session has and another lacks. `descriptors` is the folder in which the system lists the open
+    files of a process; where there is none, the process works in the socket's folder while `use` runs.
+
+    Raises: OSError if the folder of `path` cannot be entered; what `use` raises.
+    """
     if len(os.fsencode(path)) <= LONGEST:
-        return path
-    return os.sep.join((short_folder(), f"{_hash(os.fsencode(home)):016x}.sock"))
-
-
-def short_folder() -> str:
-    """A folder of this user's whose path is short."""
-    base = os.environ.get("XDG_RUNTIME_DIR", "")
-    if not base.startswith("/") or len(base) > LONGEST - 40:
-        base = "/tmp"  # noqa: S108 - a folder for this user alone is made in it, and checked to be
-    return f"{base}/agora-{os.getuid()}" if hasattr(os, "getuid") else f"{base}/agora"
-
-
-def _hash(data: bytes) -> int:
-    """FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/): a name, not a secret."""
-    found = 0xCBF29CE484222325
-    for byte in data:
-        found = (found ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-    return found
+        use(path)
+        return
+    folder, name = os.path.split(path)
+    if sys.platform == "linux" and os.path.isdir(descriptors):
+        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        try:
+            use(f"{descriptors}/{fd}/{name}")
+        finally:
+            os.close(fd)
+        return
+    back = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(folder)
+        try:
+            use(name)
+        finally:
+            os.fchdir(back)
+    finally:
+        os.close(back)
 
 
 def _absolute(path: str) -> str:

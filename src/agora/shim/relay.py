@@ -6,8 +6,8 @@ Two threads, both blocking, so that a side that does not read holds up the other
     reader:  socket ──> calls settled ──> standard output   holds `_gate` while there is no server
 
 When the server ends, the reader answers at once every call of which nobody knows whether it was done, finds or
-starts a server, repeats the client's handshake and sends again what is safe to send again. Each request is
-answered once.
+starts a server, repeats the client's handshake, and leaves it to a third thread, which has the gate then, to send
+again what is safe to send again: the answers are read meanwhile. Each request is answered once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import time
 from _socket import SHUT_WR
 from _thread import allocate_lock, start_new_thread
 
-from agora.shim.frames import Call, answered, key_of, lost, read
-from agora.shim.reaching import Connected, Reach, Refused, hang_up
+from agora.shim.calls import Calls
+from agora.shim.frames import answered, key_of, lost, read
+from agora.shim.pipes import hung_up, say
+from agora.shim.reaching import Connected, Reach, Refused, Unwanted, hang_up
+from agora.shim.signals import signals_blocked
 
 CHUNK = 65_536
 
@@ -34,14 +37,12 @@ CONNECTIONS = 40
 RESTART_SECONDS = 15.0
 
 GONE_SECONDS = 5.0
-"""How long a session whose client is gone still looks for a server, for what the client sent last."""
+"""How long a session whose client has ended its input looks for a server, for what the client sent last."""
 
-TRIES = 3
-"""Servers that a call is sent to: one that it kills each time must not be killed for ever."""
+SPARE_SECONDS = 1.0
+"""What a server that ends a session gets beside its `drain`, and a client to read what it was sent."""
 
-PARENT_SECONDS = 1.0
-
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+WATCH_SECONDS = 1.0
 
 
 class Relay:
@@ -52,39 +53,40 @@ class Relay:
         self._sock = connected.sock
         self._safe = connected.safe
         self._rest = connected.rest
+        self._drain = connected.drain
         self._gate = allocate_lock()
+        self._calls = Calls()
+        # Set once, by a signal: nothing more is taken, and no server is looked for.
         self._ended = False
-        self._calls: list[Call] = []
-        self._table = allocate_lock()
-        # What a new server has to be told before anything else, in this order.
-        self._handshake: bytes = b""
-        self._initialized: bytes = b""
-        self._level: Call | None = None
-        self._watched: dict[str, Call] = {}
+        # When the client ended its input: what it sent before is still answered.
+        self._closed_at: float | None = None
+        # When bytes last went anywhere, and whether the main thread waits for a server that takes some.
+        self._moved = time.monotonic()
+        self._sending = False
         # A line without an id that no server has had whole.
         self._unsent: bytes = b""
         self._starts: list[float] = []
         self._reached: list[float] = []
         # While a person has ended the server and nothing waits for an answer: set by the reader, which then waits for
-        # `_wanted`, and taken back by the next line of the client.
+        # `_wanted`, and taken back by the next line of the client or the session's end.
         self._dormant = False
-        self._between = False
-        """Whether there is no server now."""
         self._wanted = allocate_lock()
         self._wanted.acquire()
         self.status = 0
 
     def run(self) -> None:
         """Pass lines until the client ends its input or is gone; then the process exits: this never returns."""
-        start_new_thread(self._out, ())
-        start_new_thread(_watch_parent, (os.getppid(),))
+        # A signal that another thread got would not wake this one, which waits for the client.
+        with signals_blocked():
+            start_new_thread(self._out, ())
+            start_new_thread(self._watch, (os.getppid(),))
         self._in()
-        # While there is no server nothing is under way that this client could still be told of.
-        if self._gate.acquire(timeout=GONE_SECONDS):
-            self.end()
+        self._closed_at = time.monotonic()
+        self._wake()
+        # Who has the gate looks at `_closed_at` after giving it back.
+        if self._gate.acquire(blocking=False):
+            self._end_input()
             self._gate.release()
-        else:
-            os._exit(self.status)
         # The other thread has the last word: the server may still answer what is under way.
         while True:
             time.sleep(3600)
@@ -92,12 +94,21 @@ class Relay:
     def end(self) -> None:
         """Take no more from the client: what is under way comes to its end. May be called by a signal handler."""
         self._ended = True
-        if self._between:
-            # Nothing is under way, and the other thread waits for a line or for a server.
-            os._exit(self.status)
+        self._end_input()
+        self._wake()
+
+    def _end_input(self) -> None:
         try:
             self._sock.shutdown(SHUT_WR)
         except OSError:
+            pass
+
+    def _wake(self) -> None:
+        self._dormant = False
+        try:
+            self._wanted.release()
+        except RuntimeError:
+            # Nobody has waited since it was last released.
             pass
 
     # ------------------------------------------------------------------ from the client
@@ -105,6 +116,8 @@ class Relay:
     def _in(self) -> None:
         parts: list[bytes] = []
         size = 0
+        # The connection that has the beginning of a line that is longer than any.
+        poured: object = None
         while not self._ended:
             try:
                 chunk = os.read(0, CHUNK)
@@ -117,93 +130,70 @@ class Relay:
             *whole, rest = chunk.split(b"\n")
             for line in whole:
                 parts.append(line)
-                self._forward(b"".join(parts) + b"\n")
-                parts, size = [], 0
+                self._forward(b"".join(parts) + b"\n", poured)
+                parts, size, poured = [], 0, None
             parts.append(rest)
             size += len(rest)
             if size > LONGEST:
                 # The server refuses such a line by its length, whatever is in it.
-                self._pour(b"".join(parts))
+                poured = self._pour(b"".join(parts), poured)
                 parts, size = [], 0
-        if size and not self._ended:
-            self._forward(b"".join(parts) + b"\n")
+        if (size or poured) and not self._ended:
+            self._forward(b"".join(parts) + b"\n", poured)
 
-    def _forward(self, line: bytes) -> None:
-        message = read(line)
+    def _forward(self, line: bytes, poured: object) -> None:
+        """Send a line, or the end of the one whose beginning the connection `poured` has."""
+        message = None if poured else read(line)
         with self._gate:
-            if self._ended:
+            if self._ended or (poured and poured is not self._sock):
                 return
-            call = None if message is None else self._noted(message, line)
+            call = None if message is None else self._calls.note(message, line, self._safe)
             if self._dormant:
-                self._dormant = False
-                self._wanted.release()
+                self._wake()
             try:
-                self._sock.sendall(line)
+                self._send(line)
             except OSError:
                 # No server has it whole: it goes to the next one. A call is in the table, the handshake is kept.
-                if call is None and not (self._handshake and line == self._initialized):
+                if not (poured or call or (self._calls.handshake and line == self._calls.initialized)):
                     self._unsent += line
             else:
                 if call is not None:
                     call.tries = 1
 
-    def _pour(self, piece: bytes) -> None:
+    def _pour(self, piece: bytes, poured: object) -> object:
         with self._gate:
-            try:
-                self._sock.sendall(piece)
-            except OSError:
-                pass
+            # The next server is not sent half a line.
+            if poured is None or poured is self._sock:
+                poured = self._sock
+                try:
+                    self._send(piece)
+                except OSError:
+                    pass
+            return poured
 
-    def _noted(self, message: dict[str, object], line: bytes) -> Call | None:
-        """The call that `message` is, kept until its answer; what else a new server would have to know is kept too."""
-        method, params = message.get("method"), message.get("params")
-        if not isinstance(method, str):
-            return None
-        named = params if isinstance(params, dict) else {}
-        if "id" not in message:
-            if method == "notifications/cancelled":
-                self._forget(named.get("requestId"))
-            elif method == "notifications/initialized":
-                self._initialized = line
-            return None
-        meta = named.get("_meta")
-        modern = isinstance(meta, dict) and _VERSION_KEY in meta
-        safe = method != "subscriptions/listen" and (method != "tools/call" or named.get("name") in self._safe)
-        key = key_of(message["id"])
-        if key is None:
-            return None
-        call = Call(key, line, method, safe=safe, modern=modern)
-        uri = named.get("uri")
-        if method == "logging/setLevel":
-            self._level = call
-        elif method == "resources/subscribe" and isinstance(uri, str):
-            self._watched[uri] = call
-        elif method == "resources/unsubscribe" and isinstance(uri, str):
-            self._watched.pop(uri, None)
-        with self._table:
-            self._calls.append(call)
-        return call
-
-    def _forget(self, request_id: object) -> None:
-        key = key_of(request_id)
-        with self._table:
-            for call in reversed(self._calls):
-                if call.key == key:
-                    self._calls.remove(call)
-                    return
+    def _send(self, data: bytes) -> None:
+        self._sending = True
+        try:
+            self._sock.sendall(data)
+        finally:
+            self._sending = False
+        self._moved = time.monotonic()
 
     # ------------------------------------------------------------------ from the server
 
     def _out(self) -> None:
         try:
-            self._pass_on()
-        except Refused as reason:
-            _say(f"{reason}")
-            self.status = 1
+            try:
+                self._pass_on()
+            except Refused as reason:
+                say(f"{reason}")
+                self.status = 1
+            for call in self._calls.give_up(everything=True):
+                self._write(lost(call))
         except _ClientGone:
             pass
         except BaseException as problem:  # noqa: BLE001 - the outermost loop of a thread: the process must not hang
-            _say(f"the session cannot go on: {type(problem).__name__}: {problem}")
+            say(f"the session cannot go on: {type(problem).__name__}: {problem}")
             self.status = 1
         # The main thread may wait for the client's next line, and nothing could wake it.
         os._exit(self.status)
@@ -213,12 +203,10 @@ class Relay:
             lines = self._received()
             if lines:
                 for line in lines.split(b"\n")[:-1]:
-                    self._settle(line)
-                _write(lines)
-            elif self._ended:
+                    self._calls.settle(line)
+                self._write(lines)
+            elif not self._recover():
                 return
-            else:
-                self._recover()
 
     def _received(self) -> bytes:
         """The whole lines that the server sends next, at least one; nothing when it is gone."""
@@ -232,64 +220,77 @@ class Relay:
             if not chunk:
                 # Half a line of a server that was killed: its call has no answer yet.
                 return b""
+            self._moved = time.monotonic()
             parts.append(chunk)
         got = b"".join(parts)
         end = got.rindex(b"\n") + 1
         self._rest = got[end:]
         return got[:end]
 
-    def _settle(self, line: bytes) -> None:
-        """Take the call that `line` answers, if it is an answer, as done."""
-        key = answered(line)
-        if key is None:
-            return
-        with self._table:
-            call = next((each for each in self._calls if each.key == key), None)
-            if call is None:
-                return
-            self._calls.remove(call)
-        if call.method == "initialize" and b'"result"' in line:
-            self._handshake = call.line
-            self._level, self._watched = None, {}
+    def _write(self, data: bytes) -> None:
+        """Write all of it to standard output.
+
+        Raises: _ClientGone.
+        """
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(1, rest) :]
+            except InterruptedError:
+                continue
+            except OSError:
+                raise _ClientGone from None
+            self._moved = time.monotonic()
 
     # ------------------------------------------------------------------ from one server to the next
 
-    def _recover(self) -> None:
-        """Answer what nobody can know any more, find a server, and bring the session to where it was.
+    def _recover(self) -> bool:
+        """Find a server and bring the session to where it was; False if nobody needs one any more.
 
         Raises: Refused if servers keep ending or there can be none.
         """
+        # Whoever sends gives the gate back.
         hang_up(self._sock)
-        with self._gate:
+        self._gate.acquire()
+        self._sock.close()
+        self._rest = b""
+        self._answer_lost()
+        if not self._calls.waiting() and self._closed_at is None and self._reach.is_stopped():
+            self._dormant = True
+            self._gate.release()
+            while self._dormant and not self._ended and self._closed_at is None:
+                self._wanted.acquire()
+            self._gate.acquire()
+        while self._needs_server():
+            self._answer_lost()
+            self._bound()
+            before = self._reach.starts
+            try:
+                connected = self._reach.connect(patient=True, wanted=self._needs_server)
+            except Unwanted:
+                break
+            self._reached.append(time.monotonic())
+            if self._reach.starts > before:
+                self._starts.append(time.monotonic())
+            self._sock, self._safe, self._rest = connected.sock, connected.safe, connected.rest
+            self._drain = connected.drain
+            if self._greet():
+                start_new_thread(self._send_again, ())
+                return True
             self._sock.close()
-            self._rest = b""
-            self._give_up()
-            self._between = True
-            self._dormant = not (self._calls or self._ended) and self._reach.is_stopped()
-            dormant = self._dormant
-        if dormant:
-            self._wanted.acquire()
-        with self._gate:
-            while not self._ended:
-                self._between = True
-                self._give_up()
-                self._bound()
-                before = self._reach.starts
-                connected = self._reach.connect(patient=True)
-                self._between = False
-                self._reached.append(time.monotonic())
-                if self._reach.starts > before:
-                    self._starts.append(time.monotonic())
-                self._sock, self._safe, self._rest = connected.sock, connected.safe, connected.rest
-                if self._resume():
-                    return
-                self._sock.close()
+        self._gate.release()
+        return False
 
-    def _give_up(self) -> None:
-        """Tell the client of each call that must not be sent twice."""
-        for call in [each for each in self._calls if each.tries >= (TRIES if each.safe else 1)]:
-            self._calls.remove(call)
-            _write(lost(call))
+    def _needs_server(self) -> bool:
+        if self._ended:
+            return False
+        if self._closed_at is None:
+            return True
+        return bool(self._calls.waiting()) and time.monotonic() < self._closed_at + GONE_SECONDS
+
+    def _answer_lost(self) -> None:
+        for call in self._calls.give_up():
+            self._write(lost(call))
 
     def _bound(self) -> None:
         now = time.monotonic()
@@ -303,26 +304,20 @@ class Relay:
                 " say why, and `agora serve --in-process` goes without it"
             )
 
-    def _resume(self) -> bool:
-        """Repeat the handshake and send what waits; False if this server is gone already."""
+    def _greet(self) -> bool:
+        """Repeat the handshake and what was told after it; False if this server is gone already."""
+        calls = self._calls
+        if not calls.handshake:
+            return True
         try:
-            if self._handshake:
-                if not self._repeat(self._handshake):
-                    return False
-                if self._initialized:
-                    self._sock.sendall(self._initialized)
-                for call in (self._level, *self._watched.values()):
-                    # One that still waits for its first answer is sent below.
-                    if call is not None and call not in self._calls and not self._repeat(call.line):
-                        return False
-            for call in list(self._calls):
-                self._sock.sendall(call.line)
-                call.tries += 1
-            self._sock.sendall(self._unsent)
-            self._unsent = b""
+            if not self._repeat(calls.handshake):
+                return False
+            if calls.initialized:
+                self._sock.sendall(calls.initialized)
+            # One that still waits for its first answer is sent with the others.
+            return all(self._repeat(call.line) for call in calls.told())
         except OSError:
             return False
-        return True
 
     def _repeat(self, line: bytes) -> bool:
         """Send a request that was answered before and drop its answer; False if there is none."""
@@ -337,40 +332,47 @@ class Relay:
             kept = [each for each in lines.split(b"\n")[:-1] if answered(each) != key]
             found = len(kept) < lines.count(b"\n")
             if kept:
-                _write(b"".join(each + b"\n" for each in kept))
+                self._write(b"".join(each + b"\n" for each in kept))
             if found:
                 return True
 
+    def _send_again(self) -> None:
+        """Send what waits, then let the client's next lines through; the gate is this thread's, from the reader."""
+        try:
+            for call in self._calls.waiting():
+                self._sock.sendall(call.line)
+                call.tries += 1
+            self._sock.sendall(self._unsent)
+            self._unsent = b""
+        except OSError:
+            # The reader sees the same end, and waits for the gate.
+            pass
+        sock = self._sock
+        self._gate.release()
+        if self._ended or self._closed_at is not None:
+            try:
+                sock.shutdown(SHUT_WR)
+            except OSError:
+                pass
 
-def _watch_parent(parent: int) -> None:
-    """End the process when the client is gone though its pipe stays open in another process."""
-    # On Windows the number stays for ever: there the end of input has to do.
-    while os.getppid() == parent:
-        time.sleep(PARENT_SECONDS)
-    os._exit(0)
+    # ------------------------------------------------------------------ beside both
+
+    def _watch(self, parent: int) -> None:
+        """End the process when the client is gone though its pipe stays open, or when a side does not let it end."""
+        wanted_since = None
+        # On Windows the parent's number stays for ever: there the end of input has to do.
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+            now = time.monotonic()
+            if wanted_since is None:
+                if self._ended or self._closed_at is not None or (self._sending and hung_up()):
+                    wanted_since = now
+                continue
+            patience = self._drain if self._ended else max(self._drain, GONE_SECONDS)
+            if now > max(wanted_since, self._moved) + patience + SPARE_SECONDS:
+                os._exit(self.status)
+        os._exit(0)
 
 
 class _ClientGone(Exception):
     pass
-
-
-def _write(data: bytes) -> None:
-    """Write all of it to standard output.
-
-    Raises: _ClientGone.
-    """
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(1, rest) :]
-        except InterruptedError:
-            continue
-        except OSError:
-            raise _ClientGone from None
-
-
-def _say(words: str) -> None:
-    try:
-        os.write(2, f"agora: {words}\n".encode("utf-8", "backslashreplace"))
-    except OSError:
-        pass

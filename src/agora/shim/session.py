@@ -7,6 +7,7 @@ import os
 import sys
 
 from agora.shim import places
+from agora.shim.pipes import open_missing
 from agora.shim.reaching import Reach, Refused
 from agora.shim.relay import Relay
 
@@ -17,6 +18,8 @@ def serve_shared(options: dict[str, str]) -> str:
     Nothing has been read from standard input then. An empty reason: the settings do not want it, or have to be read
     to know.
     """
+    if sys.stderr is None:
+        open_missing()
     os.umask(0o077)
     try:
         home = places.home_of(options, dict(os.environ))

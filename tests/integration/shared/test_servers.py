@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -216,12 +215,20 @@ def test_the_lock_is_free_when_the_server_was_killed_and_is_inherited_by_nobody(
 
 
 @posix
-def test_a_long_path_of_the_data_folder_is_served_over_a_short_one(tmp_path: Path, project: Path) -> None:
+def test_sessions_of_a_data_folder_with_a_long_path_share_a_server_whatever_variables_they_have(
+    tmp_path: Path, project: Path
+) -> None:
     home = tmp_path / ("a-long-name-" * 12)
-    done = greeted(home, project)
-    assert (json.loads(done.stdout)["id"], done.stderr) == (0, b"")
-    assert not socket_of(str(home)).startswith(str(home))
-    assert Path(socket_of(str(home))).stat().st_mode & 0o077 == 0
+    other = tmp_path / "runtime"
+    other.mkdir(mode=0o700)
+    pids = set()
+    for env in ({"XDG_RUNTIME_DIR": str(other)}, {"XDG_RUNTIME_DIR": ""}):
+        done = greeted(home, project, {**SHARED, **env})
+        assert (json.loads(done.stdout)["id"], done.stderr) == (0, b"")
+        pids.add(server_of(home)["pid"])
+    assert len(pids) == 1
+    assert servers_of(home) == [*pids]
+    assert list(other.iterdir()) == []
+    assert (home / "run" / "server.sock").stat().st_mode & 0o077 == 0
     assert control.stop(home) is not None
-    assert not Path(socket_of(str(home))).exists()
-    shutil.rmtree(home)
+    assert not (home / "run" / "server.sock").exists()

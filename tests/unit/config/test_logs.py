@@ -57,6 +57,12 @@ def test_a_record_goes_to_stderr_for_people_and_to_the_file_as_json(tmp_path: Pa
     }
 
 
+def test_words_with_places_for_values_are_filled(tmp_path: Path) -> None:
+    done = run("start(HOME); log.warning('%s of %d', 'one', 2)", tmp_path)
+    assert "one of 2" in done.stderr
+    assert [record["event"] for record in records(tmp_path)] == ["one of 2"]
+
+
 def test_nothing_goes_to_stdout_before_logging_is_configured(tmp_path: Path) -> None:
     done = run("log.info('early'); log.error('early too'); log.debug('x')", tmp_path)
     assert done.returncode == 0

@@ -18,6 +18,11 @@ def test_what_a_session_says_is_read() -> None:
     assert (dict(found.options), dict(found.env), found.command) == ({"agent": "a"}, {"AGORA_AGENT": "b"}, None)
 
 
+@pytest.mark.parametrize(("said", "found"), [({}, False), ({"open": True}, True), ({"open": "yes"}, False)])
+def test_a_session_that_another_server_has_served_says_so(said: dict[str, object], found: bool) -> None:
+    assert read(json.dumps(SAID | said).encode()).open is found
+
+
 @pytest.mark.parametrize("missing", ["version", "pid", "cwd", "home"])
 def test_a_first_line_that_lacks_something_is_refused(missing: str) -> None:
     with pytest.raises(ConfigError):

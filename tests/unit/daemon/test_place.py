@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agora.daemon.lock import take
-from agora.daemon.place import Place, listen, listen_loopback, run_folder
+from agora.daemon.place import Place, listen, listen_loopback, persist, run_folder
 from agora.errors import StoreUnavailable
 from agora.shim.places import ADDRESS, LOCK, RUN, socket_of
 from agora.shim.reaching import dial, dial_loopback
@@ -132,3 +132,47 @@ def test_a_lock_that_was_taken_for_this_process_is_its_own_and_is_inherited_no_f
         take(tmp_path / LOCK)
     lock.release()
     take(tmp_path / LOCK).release()
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_a_file_that_somebody_reads_at_this_moment_is_replaced_a_moment_later(times: int) -> None:
+    tried = []
+
+    def replace() -> None:
+        tried.append(1)
+        if len(tried) <= times:
+            raise PermissionError
+
+    persist(replace)
+    assert len(tried) == times + 1
+
+
+def test_a_file_that_cannot_be_replaced_is_told_after_a_while() -> None:
+    def replace() -> None:
+        raise PermissionError
+
+    with pytest.raises(PermissionError):
+        persist(replace, 0.05)
+
+
+@posix
+@pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "folder moved"])
+def test_a_lock_and_a_socket_that_the_next_server_would_not_find_are_noticed(way: str, tmp_path: Path) -> None:
+    place, lock = listen(tmp_path), take(tmp_path / RUN / LOCK)
+    assert place.is_there()
+    assert lock.is_there()
+    if way == "folder moved":
+        (tmp_path / RUN).rename(tmp_path / "elsewhere")
+    else:
+        for file in (place.file, lock.path):
+            if way == "deleted":
+                file.unlink()
+            else:
+                file.rename(file.with_name("elsewhere"))
+                if way == "replaced":
+                    file.touch()
+    assert not place.is_there()
+    assert not lock.is_there()
+    lock.release()
+    place.close()
+    assert (tmp_path / RUN / LOCK).exists() == (way == "replaced")

@@ -98,3 +98,21 @@ def test_closing_waits_for_the_task_that_runs_and_starts_no_other() -> None:
 
 def test_one_that_was_never_started_can_be_closed() -> None:
     Scheduler([], SilentLog()).close()
+
+
+def test_it_tells_whether_a_task_runs_now() -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        assert end.wait(10)
+
+    scheduler = Scheduler([Task("work", 0.01, work)], SilentLog())
+    seen = [scheduler.working]
+    scheduler.start()
+    assert begun.wait(10)
+    seen.append(scheduler.working)
+    end.set()
+    scheduler.close()
+    seen.append(scheduler.working)
+    assert seen == [False, True, False]

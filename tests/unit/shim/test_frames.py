@@ -90,13 +90,21 @@ def test_a_line_that_holds_no_object_is_none(line: bytes) -> None:
 def test_a_call_whose_outcome_is_unknown_is_answered_as_the_tools_answer(modern: bool, request_id: int | str) -> None:
     key = key_of(request_id)
     assert key is not None
-    answer: dict[str, Any] = json.loads(lost(Call(key, b"", "tools/call", safe=False, modern=modern)))
+    call = Call(key, b"", "tools/call", safe=False, modern=modern)
+    call.tries = 1
+    answer: dict[str, Any] = json.loads(lost(call))
     assert (answer["jsonrpc"], answer["id"]) == ("2.0", request_id)
     result = answer["result"]
     assert result["isError"] is True
     assert result["structuredContent"]["error"]["code"] == "outcome_unknown"
     assert result["structuredContent"]["error"]["hint"] in result["content"][0]["text"]
     assert result.get("resultType") == ("complete" if modern else None)
+
+
+def test_a_call_that_no_server_had_is_said_not_to_be_done() -> None:
+    answer = json.loads(lost(Call("1", b"", "tools/call", safe=False, modern=False)))
+    error = answer["result"]["structuredContent"]["error"]
+    assert (error["code"], error["retryable"]) == ("store_unavailable", True)
 
 
 def test_a_stream_whose_server_is_gone_ends_with_an_error() -> None:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agora.config.load import load_settings
 from agora.daemon import hello as daemon_hello
@@ -76,18 +75,62 @@ def test_what_switches_sharing_off_is_what_the_settings_take_for_that(value: str
 
 
 @posix
-@given(st.integers(1, 300))
-def test_the_path_of_the_socket_is_never_too_long_for_the_system(length: int) -> None:
-    home = "/" + "x" * length
-    path = places.socket_of(home)
-    assert len(os.fsencode(path)) <= places.LONGEST
-    assert path.startswith((home, places.short_folder()))
+@pytest.mark.parametrize("descriptors", ["/proc/self/fd", "/nowhere"])
+@pytest.mark.parametrize("length", [10, 80, 90, 120, 250])
+def test_a_socket_is_reached_by_a_name_that_every_system_takes_however_long_its_path_is(
+    length: int, descriptors: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / ("x" * length)
+    folder.mkdir()
+    path = str(folder / "server.sock")
+    here = Path.cwd()
+    names = []
+
+    def use(name: str) -> None:
+        names.append(name)
+        assert len(os.fsencode(name)) <= places.LONGEST
+        Path(name).touch()
+
+    places.by_short_path(path, use, descriptors)
+    assert [each.name for each in folder.iterdir()] == ["server.sock"]
+    assert Path.cwd() == here
+    assert (names == [path]) == (len(os.fsencode(path)) <= places.LONGEST)
 
 
 @posix
-def test_two_data_folders_with_long_paths_have_two_sockets() -> None:
-    one, two = (places.socket_of("/" + "x" * 200 + last) for last in "ab")
-    assert one != two
+@pytest.mark.parametrize("there", ["/proc/self/fd", "/nowhere"])
+@pytest.mark.parametrize("here", ["/proc/self/fd", "/nowhere"])
+def test_both_ends_of_a_socket_with_a_long_path_meet_whichever_way_each_reaches_it(
+    there: str, here: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    path = str(folder / "server.sock")
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
+        places.by_short_path(path, listening.bind, there)
+        listening.listen()
+        places.by_short_path(path, client.connect, here)
+        client.sendall(b"x")
+        theirs, _ = listening.accept()
+        with theirs:
+            assert theirs.recv(1) == b"x"
+
+
+@posix
+def test_a_long_path_without_its_folder_is_told_as_a_short_one_is(tmp_path: Path) -> None:
+    for descriptors in ("/proc/self/fd", "/nowhere"):
+        with pytest.raises(FileNotFoundError):
+            places.by_short_path(str(tmp_path / ("x" * 200) / "server.sock"), print, descriptors)
+
+
+@posix
+def test_where_the_socket_is_depends_on_the_data_folder_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = "/" + "x" * 200
+    found = set()
+    for value in ("", "/run/user/7", "/elsewhere"):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", value)
+        found.add(places.socket_of(home))
+    assert found == {f"{home}/run/server.sock"}
 
 
 def test_both_sides_speak_the_same_version() -> None:
