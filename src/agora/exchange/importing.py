@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,21 +15,15 @@ from agora.exchange.native_reader import NativeReader
 from agora.exchange.origins import lowered, lowest
 from agora.exchange.report import Report
 from agora.exchange.sources import Source
+from agora.exchange.taking import PUT_OFF, Taking
 from agora.memory.access import require
-from agora.memory.passages import embed
 from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
-from agora.ports.records import Embedded, VectorsNeeded
+from agora.ports.records import Embedded
 from agora.ports.transfer import Arrival, Incoming, Transfer, Version
-
-BATCH = 200
-"""Versions in one transaction."""
-
-_BYTES = 1 << 20
-"""Text in one transaction: what is embedded before anything of it is kept."""
 
 Callers = Callable[[str | None], Caller]
 """Who imports, as somebody who has named a namespace; raises what naming it raises."""
@@ -52,13 +46,26 @@ class Wanted:
 class Importer:
     """Takes notes in from files: Agora's own exports, and what other tools keep."""
 
-    def __init__(self, transfer: Transfer, encoder: Encoder, clock: Clock, log: Log, *, content_bytes: int) -> None:
-        """`content_bytes`: the longest text of a note; longer ones of other tools come in parts."""
+    def __init__(
+        self,
+        transfer: Transfer,
+        encoder: Encoder,
+        clock: Clock,
+        log: Log,
+        *,
+        content_bytes: int,
+        put_off: int = PUT_OFF,
+    ) -> None:
+        """`content_bytes`: the longest text of a note; longer ones of other tools come in parts.
+
+        `put_off`: characters of versions that wait in memory until the rest of their file tells where they go.
+        """
         self._transfer = transfer
         self._encoder = encoder
         self._clock = clock
         self._log = log
         self._content_bytes = content_bytes
+        self._put_off = put_off
 
     def run(
         self,
@@ -83,7 +90,8 @@ class Importer:
             self._transfer.rehearsal(deadline) if wanted.dry_run else contextlib.nullcontext(self._transfer)
         )
         with place as incoming:
-            taking = _Taking(incoming, self._encoder, self._clock, callers(None), report, _about(source, name, reader))
+            about = _about(source, name, reader)
+            taking = Taking(incoming, self._encoder, self._clock, callers(None), report, about, self._put_off)
             if isinstance(reader, NativeReader):
                 admit: _Native | _Foreign = _Native(reader, callers, wanted, report, self._encoder)
             else:
@@ -97,66 +105,11 @@ class Importer:
                     for arrival in admit(event):
                         if taking.add(arrival, deadline):
                             progress(source.position, source.size)
-            taking.flush(deadline)
+            taking.finish(deadline)
             progress(source.position, source.size)
         report.problems += [*reader.problems, *([source.damage] if source.damage else [])]
         self._log.info("notes imported", format=name, dry_run=wanted.dry_run, **dict(report.counts))
         return report
-
-
-class _Taking:
-    """Batches of arrivals on their way into the store."""
-
-    def __init__(
-        self,
-        incoming: Incoming,
-        encoder: Encoder,
-        clock: Clock,
-        caller: Caller,
-        report: Report,
-        about: Mapping[str, Any],
-    ) -> None:
-        self._incoming = incoming
-        self._encoder = encoder
-        self._clock = clock
-        self._caller = caller
-        self._report = report
-        self._about = about
-        self._batch: list[Arrival] = []
-        self._size = 0
-
-    def add(self, arrival: Arrival, deadline: Deadline) -> bool:
-        """Whether a batch went in with it."""
-        self._batch.append(arrival)
-        self._size += len(arrival.version.content or "")
-        if len(self._batch) < BATCH and self._size < _BYTES:
-            return False
-        self.flush(deadline)
-        return True
-
-    def flush(self, deadline: Deadline) -> None:
-        batch, self._batch, self._size = self._batch, [], 0
-        if not batch:
-            return
-        settled = self._incoming.settled(batch, self._clock.now(), deadline)
-        try:
-            outcomes = self._add(self._embedded(batch, settled, deadline), deadline)
-        except VectorsNeeded:
-            # Something that was here a moment ago is gone, or waits for something else in this batch.
-            outcomes = self._add(self._embedded(batch, frozenset(), deadline), deadline)
-        for arrival, outcome in zip(batch, outcomes, strict=True):
-            self._report.took(arrival.version, outcome)
-
-    def _add(self, batch: Sequence[Arrival], deadline: Deadline) -> Sequence[Any]:
-        return self._incoming.add(batch, self._caller, self._about, self._clock.now(), deadline)
-
-    def _embedded(self, batch: Sequence[Arrival], settled: frozenset[str], deadline: Deadline) -> list[Arrival]:
-        return [
-            each
-            if each.embedded is not None or each.version.content is None or each.version.id in settled
-            else replace(each, embedded=embed(self._encoder, each.version.title, each.version.content, deadline))
-            for each in batch
-        ]
 
 
 class _Native:
@@ -186,9 +139,10 @@ class _Native:
         version, changed = lowered(event, lowest(caller.origin, self._wanted.origin))
         self._report.lowered += changed
         if not (version.passages and self._ours):
-            return [Arrival(replace(version, passages=()))]
+            return [Arrival(replace(version, passages=()), waits=True)]
         spans, vectors = zip(*version.passages, strict=True)
-        return [Arrival(replace(version, passages=()), Embedded(self._fingerprint, spans, vectors))]
+        embedded = Embedded(self._fingerprint, spans, vectors)
+        return [Arrival(replace(version, passages=()), embedded, waits=True)]
 
     def _caller(self, namespace: str) -> Caller | str:
         """The caller with this namespace, or why it cannot be one."""

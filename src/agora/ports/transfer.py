@@ -129,17 +129,20 @@ class Arrival:
 
     `follows`: it comes from another tool and has no history of its own. Where its key has another text it becomes
     the next version, as a save would; what was forgotten here stays forgotten.
+
+    `waits`: more of its file may come. Where its place depends on that, it is put off and nothing is written of it.
     """
 
     version: Version
     embedded: Embedded | None = None
     follows: bool = False
+    waits: bool = False
 
 
-Fate = Literal["created", "updated", "history", "duplicate", "conflict"]
+Fate = Literal["created", "updated", "history", "duplicate", "conflict", "put off"]
 """`created`: a row of its own. `updated`: the new current version of a key. `history`: an older version of a key that
 has a newer one here. `duplicate`: it was here, by id or by text. `conflict`: it contradicts what is here, and is left
-out.
+out. `put off`: an arrival that `waits` is to be given again once all others of its file were.
 """
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from agora.exchange import native, sources, targets
 from agora.exchange.exporting import Exporter
 from agora.exchange.importing import Importer, Wanted
 from agora.exchange.report import Report
+from agora.exchange.taking import PUT_OFF
 from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
-from agora.ports.transfer import Extract, Giver, Profile, Version
+from agora.ports.transfer import Extract, Giver, Profile, Replaced, Version
 from agora.protocol.context import namespace_argument
 from agora.testing import SilentLog
+from agora.text.identity import content_hash
 from agora.text.ids import new_id
 
 LIMIT = 262_144
@@ -53,7 +56,14 @@ def versions_of(lines: list[bytes]) -> list[bytes]:
 
 
 def take(
-    desk: Desk, file: Path, *, importer: Origin = "user", content_bytes: int = LIMIT, session: str = "s9", **wanted: Any
+    desk: Desk,
+    file: Path,
+    *,
+    importer: Origin = "user",
+    content_bytes: int = LIMIT,
+    put_off: int = PUT_OFF,
+    session: str = "s9",
+    **wanted: Any,
 ) -> Report:
     """Import `file`; a namespace is visible once it is named, as on the command line."""
 
@@ -62,7 +72,8 @@ def take(
         return desk.caller("imp", own, session=session, client="importer", origin=importer)
 
     with sources.opened(str(file)) as [source]:
-        taking = Importer(desk.store.transfer(), desk.encoder, desk.clock, SilentLog(), content_bytes=content_bytes)
+        transfer, log = desk.store.transfer(), SilentLog()
+        taking = Importer(transfer, desk.encoder, desk.clock, log, content_bytes=content_bytes, put_off=put_off)
         return taking.run(source, callers, Wanted(**wanted), Deadline(PATIENCE))
 
 
@@ -79,6 +90,28 @@ def version(number: int, content: str, **fields: Any) -> Version:
         "savers": (giver,),
     }
     return Version(**made | fields)
+
+
+def chain(*texts: str, start: int = 1, key: str = "k", first: int = 1) -> list[Version]:
+    """Versions of one key, each replacing the one before it."""
+    made = [
+        version(first + n, text, key=key, version=start + n, created_at=NOON + timedelta(minutes=first + n))
+        for n, text in enumerate(texts)
+    ]
+    for n, (old, new) in enumerate(pairwise(made)):
+        at = new.created_at
+        made[n] = replace(made[n], superseded_by=new.id, superseded_at=at)
+        made[n + 1] = replace(new, supersedes=old.id, replaces=(Replaced(old.id, content_hash(old.content or "")),))
+    return made
+
+
+def contents(desk: Desk, key: str = "k") -> list[tuple[int, str, bool]]:
+    """Number, text and whether it is current, of every version of a key."""
+    return desk.sql(
+        "SELECT i.version, t.content, i.superseded_by IS NULL FROM items i JOIN texts t ON t.item_id = i.id"
+        " WHERE i.key = ? ORDER BY i.version, i.id",
+        key,
+    )
 
 
 @dataclass

@@ -3,12 +3,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tests.conftest import PATIENCE, Desk, MakeDesk
-from tests.unit.exchange.ferry import NOON, send, take, version, versions_of, write
+from tests.unit.exchange.ferry import NOON, chain, contents, send, take, version, versions_of, write
 
 from agora.errors import EmbeddingMismatch, StoreUnavailable
 from agora.model.caller import Origin
@@ -16,7 +15,7 @@ from agora.model.deadline import Deadline
 from agora.model.profile import Span
 from agora.ports.encoder import Vector
 from agora.ports.records import VectorsNeeded
-from agora.ports.transfer import Arrival, Replaced, Version
+from agora.ports.transfer import Arrival, Replaced
 from agora.testing import FakeEncoder
 from agora.text.identity import content_hash
 
@@ -132,28 +131,6 @@ def test_another_text_with_an_id_that_is_here_is_a_conflict_and_stays_out(
     assert report.conflicts[0]["id"] == kept
     assert report.conflicts[0]["reason"] == "another text has this id here"
     assert send(desk, tmp_path / "after.jsonl") == before
-
-
-def chain(*texts: str, start: int = 1, key: str = "k", first: int = 1) -> list[Version]:
-    """Versions of one key, each replacing the one before it."""
-    made = [
-        version(first + n, text, key=key, version=start + n, created_at=NOON + timedelta(minutes=first + n))
-        for n, text in enumerate(texts)
-    ]
-    for n, (old, new) in enumerate(pairwise(made)):
-        at = new.created_at
-        made[n] = replace(made[n], superseded_by=new.id, superseded_at=at)
-        made[n + 1] = replace(new, supersedes=old.id, replaces=(Replaced(old.id, content_hash(old.content or "")),))
-    return made
-
-
-def contents(desk: Desk, key: str = "k") -> list[tuple[int, str, bool]]:
-    """Number, text and whether it is current, of every version of a key."""
-    return desk.sql(
-        "SELECT i.version, t.content, i.superseded_by IS NULL FROM items i JOIN texts t ON t.item_id = i.id"
-        " WHERE i.key = ? ORDER BY i.version, i.id",
-        key,
-    )
 
 
 def test_a_key_that_has_another_history_here_is_a_conflict(desk: Desk, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import Desk, MakeDesk
 from tests.unit.exchange.ferry import send, take, versions_of
@@ -69,6 +70,11 @@ _SAVES = st.lists(st.one_of(_SAVE, _SAVE, st.tuples(st.just("wait"), st.integers
 _EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+def save(text: str, key: str | None = None, **fields: Any) -> Step:
+    """A save in the namespace `p`."""
+    return ("save", text, "ann", key, "p", fields)
+
+
 def live(desk: Desk, steps: list[Step]) -> None:
     """Let a store live through `steps`."""
     for step in steps:
@@ -112,10 +118,6 @@ def test_an_export_imported_and_exported_again_is_the_same_byte_for_byte(
     in_folder(check)
 
 
-def save(text: str, key: str | None = None, **fields: Any) -> Step:
-    return ("save", text, "ann", key, "p", fields)
-
-
 @pytest.mark.parametrize(
     "steps",
     [
@@ -141,6 +143,9 @@ def test_histories_with_a_twist_come_through_whole(make_desk: MakeDesk, tmp_path
 
 
 @given(st.lists(st.tuples(_STEPS, _STEPS), min_size=1, max_size=2))
+@example([([save("porta", "k1")], [save(text, "k1") for text in ("the port is 5432", "porta", "the port is 5432")])])
+@example([([save("B", "k")], [save("C", "k")]), ([], [save("B", "k")]), ([], [save("A", "k")])])
+@example([([save("A", "k")], []), ([("forget", 0)], []), ([save("A"), save("C", "k")], [])])
 @_EXAMPLES
 def test_two_stores_that_import_each_other_stay_whole_and_a_second_time_changes_nothing(
     rounds: list[tuple[list[Step], list[Step]]],
@@ -156,6 +161,46 @@ def test_two_stores_that_import_each_other_stay_whole_and_a_second_time_changes_
                 take_in(two, folder, folder / "one.jsonl")
 
     in_folder(check)
+
+
+_MOVES = st.tuples(st.just("send"), st.sampled_from([1, 2]), st.sampled_from(["all", "all", "live", "since"]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.one_of(_STEPS.map(lambda steps: steps[:4]), _MOVES)), max_size=12))
+@example(
+    [
+        *[(0, [save("A", "k")]), (0, ("send", 2, "all")), (0, [save("B", "k"), save("C", "k")])],
+        *[(0, ("send", 1, "live")), (0, ("send", 1, "all")), (1, ("send", 1, "all"))],
+    ]
+)
+@_EXAMPLES
+def test_three_stores_that_send_each_other_all_or_parts_stay_whole_and_a_second_time_changes_nothing(
+    acts: list[tuple[int, Any]],
+) -> None:
+    def check(folder: Path, clock: ManualClock) -> None:
+        with contextlib.ExitStack() as open_desks:
+            desks = [open_desks.enter_context(closing(Desk(folder / name, clock=clock))) for name in "abc"]
+            since = clock.now()
+            for number, act in acts:
+                if isinstance(act, list):
+                    live(desks[number], act)
+                    continue
+                _, step, what = act
+                options: dict[str, dict[str, Any]] = {"live": {"live_only": True}, "since": {"since": since}}
+                since = clock.now()
+                send(desks[number], folder / "x.jsonl", **options.get(what, {}))
+                target = desks[(number + step) % 3]
+                before = heads(target)
+                take_in(target, folder, folder / "x.jsonl")
+                assert heads(target) >= before
+
+    in_folder(check)
+
+
+def heads(desk: Desk) -> set[tuple[str, str]]:
+    """Namespace and key of everything that has a current version."""
+    found = "SELECT n.name, i.key FROM items i JOIN namespaces n ON n.id = i.namespace_id WHERE i.key IS NOT NULL"
+    return set(desk.sql(f"{found} AND i.superseded_by IS NULL"))
 
 
 def take_in(desk: Desk, folder: Path, file: Path) -> None:

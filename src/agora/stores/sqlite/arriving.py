@@ -57,6 +57,8 @@ class Arriving:
         standing = decision.standing
         if standing is None:
             return self._add(arrival, decision, namespace_id, exact)
+        if decision.open and arrival.waits:
+            return Outcome("put off", version.id)
         other = None if standing.public_id == version.id else standing.public_id
         if decision.what == "refuse":
             return Outcome("conflict", version.id, standing.public_id, decision.reason)

@@ -5,6 +5,10 @@ Nothing here is ever overwritten. A version is the same as one here if it has it
 last, if it says that it replaced the last or a version of the last one's text; before the first, if it is older; right
 before the version that it says replaced it. Anything else is a conflict, and stays out.
 
+Files need not hold a key's versions in their order, nor stores that bring the past after the present. So a version
+whose place is not clear is put off until the rest of its file is in: otherwise the same file would do more the second
+time.
+
 Each version comes in its final state. One whose successor is not here (yet) has `superseded_by` 0, which is no row: it
 is history all the same, for an old value must never be taken for the current one.
 """
@@ -63,7 +67,8 @@ class Decision:
 
     `add`: insert it as number `version`, before `successor` if there is one, in the place of `replaces`; `crowded` if
     a row of its text that only the clock has ended holds its place. `join`: it is `standing`, let its savers join.
-    `keep`: it is `standing`, change nothing. `refuse`: it contradicts `standing`.
+    `keep`: it is `standing`, change nothing. `refuse`: it contradicts `standing`. `open`: only as far as is known now,
+    for other versions of its key may tell its place.
     """
 
     what: Literal["add", "join", "keep", "refuse"]
@@ -73,6 +78,7 @@ class Decision:
     successor: Standing | None = None
     replaces: tuple[Standing, ...] = ()
     crowded: bool = False
+    open: bool = False
 
 
 def decide(
@@ -130,7 +136,12 @@ class _Look:
         if not self._current():
             return Decision("add", successor=self._successor())
         twin = self._twin()
-        return Decision("join", twin) if twin is not None else Decision("add", crowded=self._crowded())
+        # A row with a key may yet get a successor, and then this text would be nowhere.
+        return (
+            Decision("add", crowded=self._crowded())
+            if twin is None
+            else Decision("join", twin, open=twin.key is not None)
+        )
 
     def following(self) -> Decision:
         last = self._last()
@@ -152,7 +163,7 @@ class _Look:
             if same is not None and same.content_hash == self.content_hash:
                 return Decision("join", same)
             if last.content_hash == self.content_hash and self._current() and last.live(self.now):
-                return Decision("join", last)
+                return Decision("join", last, open=True)
         if version.version > last.version and self._fits_after(last):
             replaces = tuple(dict.fromkeys((last, *self._replaced())))
             return Decision("add", version=version.version, replaces=self._and_twin(replaces))
@@ -160,7 +171,7 @@ class _Look:
             before, after = place
             replaces = tuple(old for old in (before, *self._replaced()) if old is not None)
             return Decision("add", version=version.version, successor=after, replaces=tuple(dict.fromkeys(replaces)))
-        return Decision("refuse", last, f"the key {version.key!r} has another history here")
+        return Decision("refuse", last, f"the key {version.key!r} has another history here", open=True)
 
     def _between(self) -> tuple[Standing | None, Standing] | None:
         """The versions here that this one goes between, if it belongs to the past of its key; the first may be none."""
