@@ -127,6 +127,7 @@ WITHOUT_CONTENT = {
     "agents": "names of agents, as above",
     "clients": "names and versions of programs, as above",
     "encoders": "models",
+    "aliases": "ids of notes of other stores",
     "journal": "who changed which id when; commitments that nothing can be tested against",
     "namespace_seq": "numbers",
     "namespace_stats": "numbers",

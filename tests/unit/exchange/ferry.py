@@ -17,8 +17,10 @@ from agora.exchange.exporting import Exporter
 from agora.exchange.importing import Importer, Wanted
 from agora.exchange.report import Report
 from agora.exchange.taking import PUT_OFF
+from agora.maintenance.purge import Purger
 from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
+from agora.model.purge import Purged, Unwanted
 from agora.ports.transfer import Extract, Giver, Profile, Replaced, Version
 from agora.protocol.context import namespace_argument
 from agora.testing import SilentLog
@@ -112,6 +114,12 @@ def contents(desk: Desk, key: str = "k") -> list[tuple[int, str, bool]]:
         " WHERE i.key = ? ORDER BY i.version, i.id",
         key,
     )
+
+
+def purge(desk: Desk, *ids: str) -> Purged:
+    """Purge what is forgotten, or of that what `ids` name."""
+    purger = Purger(desk.store.purging(), desk.folder, (), desk.clock, SilentLog())
+    return purger.purge(purger.condemn(Unwanted(("p",), ids), Deadline(PATIENCE)), desk.caller(), Deadline(PATIENCE))
 
 
 @dataclass

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.conftest import Desk, MakeDesk
-from tests.unit.exchange.ferry import chain, contents, send, take, write
+from tests.sentinels import looked_for
+from tests.unit.exchange.ferry import chain, contents, foreign, purge, send, take, version, write
 
 from agora.exchange.report import Report
 from agora.ports.transfer import Version
@@ -114,3 +117,88 @@ def test_conflicts_beyond_what_waits_in_memory_are_decided_and_said(desk: Desk, 
     [problem] = report.problems
     assert problem.startswith("the place of 200 versions was decided before the rest of the file was read")
     assert take(desk, file).counts == report.counts
+
+
+def kept_out(desk: Desk, file: Path) -> None:
+    """`file`, which was imported before, changes nothing now, though the store has changed since."""
+    sequence, rows = desk.sql("SELECT max(sequence) FROM journal"), desk.sql("SELECT count(*) FROM items")
+    foreseen = take(desk, file, dry_run=True)
+    done = take(desk, file)
+    assert foreseen.counts == done.counts
+    assert set(done.counts) <= {"duplicate", "conflict"}
+    assert desk.sql("SELECT max(sequence) FROM journal") == sequence
+    assert desk.sql("SELECT count(*) FROM items") == rows
+    assert desk.problems() == []
+
+
+def test_a_text_that_joined_one_of_another_id_stays_forgotten_with_it(desk: Desk, tmp_path: Path) -> None:
+    mine = desk.save("same text").id
+    file = write(tmp_path / "x.jsonl", [version(1, "same text")])
+    assert take(desk, file).counts == {"duplicate": 1}
+    desk.forget(mine)
+    kept_out(desk, file)
+    assert take(desk, file).duplicates[0]["reason"] == "it was forgotten here, and stays so"
+    desk.restore(mine)
+    kept_out(desk, file)
+    assert desk.found("same text") == [mine]
+
+
+def test_a_text_of_another_tool_that_joined_a_note_stays_forgotten_with_it(desk: Desk, tmp_path: Path) -> None:
+    mine = desk.save("Ann: likes tea").id
+    entity = {"type": "entity", "name": "Ann", "entityType": "person", "observations": ["likes tea"]}
+    file = foreign(tmp_path, "memory.jsonl", json.dumps(entity))
+    assert take(desk, file).counts == {"duplicate": 1}
+    desk.forget(mine)
+    kept_out(desk, file)
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_text_that_joined_one_of_another_id_stays_purged_with_it(desk: Desk, tmp_path: Path, key: str | None) -> None:
+    mine = desk.save("zephyrine", key=key).id
+    file = write(tmp_path / "x.jsonl", [version(1, "zephyrine", key=key)])
+    assert take(desk, file).counts == {"duplicate": 1}
+    desk.forget(mine)
+    purge(desk)
+    kept_out(desk, file)
+    assert take(desk, file).duplicates[0]["reason"] == "it was purged here, and stays purged"
+    file.unlink()
+    assert looked_for(desk.folder, {"text": b"zephyrine"}) == {}
+
+
+def test_a_text_that_joined_one_with_a_key_is_superseded_with_it(desk: Desk, tmp_path: Path) -> None:
+    desk.save("old value", key="k")
+    file = write(tmp_path / "x.jsonl", [version(1, "old value")])
+    assert take(desk, file).counts == {"duplicate": 1}
+    new = desk.save("new value", key="k").id
+    kept_out(desk, file)
+    assert desk.found("value", mode="lexical") == [new]
+
+
+def test_a_version_that_joined_one_of_another_number_goes_on_with_it(desk: Desk, tmp_path: Path) -> None:
+    [older] = chain("value", first=-2000)
+    take(desk, write(tmp_path / "x.jsonl", chain("value", start=3)))
+    file = write(tmp_path / "y.jsonl", [older])
+    assert take(desk, file).counts == {"duplicate": 1}
+    new = desk.save("new value", key="k").id
+    kept_out(desk, file)
+    assert desk.found("value", mode="lexical") == [new]
+
+
+def test_a_text_that_the_clock_has_ended_since_is_still_the_one_that_it_joined(desk: Desk, tmp_path: Path) -> None:
+    desk.save("same text", lives=5)
+    file = write(tmp_path / "x.jsonl", [version(1, "same text", expires_at=desk.clock.now() + timedelta(seconds=3))])
+    assert take(desk, file).counts == {"duplicate": 1}
+    desk.clock.advance(seconds=5)
+    kept_out(desk, file)
+
+
+def test_a_text_that_was_saved_anew_after_the_clock_had_ended_it_does_not_get_what_a_file_gave_before(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.save("same text", lives=5)
+    file = write(tmp_path / "x.jsonl", [version(1, "same text", expires_at=desk.clock.now() + timedelta(seconds=3))])
+    assert take(desk, file).counts == {"duplicate": 1}
+    desk.clock.advance(seconds=5)
+    new = desk.save("same text").id
+    kept_out(desk, file)
+    assert [saver.agent for saver in desk.note(new).savers] == ["ann"]

@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.conftest import PATIENCE, Desk, MakeDesk
 from tests.sentinels import looked_for
-from tests.unit.exchange.ferry import NOON, send, take, version, versions_of, write
+from tests.unit.exchange.ferry import NOON, purge, send, take, version, versions_of, write
 
-from agora.maintenance.purge import Purger
 from agora.model.deadline import Deadline
-from agora.model.purge import Unwanted
-from agora.testing import SilentLog
-
-if TYPE_CHECKING:
-    from agora.model.purge import Purged
-
-
-def purge(desk: Desk, *ids: str) -> Purged:
-    purger = Purger(desk.store.purging(), desk.folder, (), desk.clock, SilentLog())
-    return purger.purge(purger.condemn(Unwanted(("p",), ids), Deadline(PATIENCE)), desk.caller(), Deadline(PATIENCE))
 
 
 def well_used(desk: Desk) -> dict[str, str]:

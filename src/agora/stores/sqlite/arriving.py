@@ -64,6 +64,12 @@ class Arriving:
             return Outcome("conflict", version.id, standing.public_id, decision.reason)
         if decision.what == "join":
             self._join(arrival, standing, namespace_id)
+            # What another tool has under a key gets a new id each time.
+            if other is not None and not (arrival.follows and version.key is not None):
+                self.connection.execute(
+                    "INSERT INTO aliases VALUES (?, ?) ON CONFLICT DO UPDATE SET item_id = excluded.item_id",
+                    (version.id, standing.row),
+                )
         return Outcome("duplicate", version.id, other, decision.reason)
 
     def finish(self) -> None:
@@ -98,6 +104,7 @@ class Arriving:
             self.connection.execute("UPDATE items SET superseded_by = ? WHERE id = ?", (NOT_HERE, old.row))
             if old.superseded_by is None and not self.rehearsal:
                 fulltext.remove(self.connection, old.row, namespace_id, old.type)
+        self.connection.execute("DELETE FROM aliases WHERE public_id = ?", (version.id,))
         row = self._insert(version, decision, namespace_id, exact, retired=retired)
         self._fill(row, arrival, decision)
         for old in decision.replaces:

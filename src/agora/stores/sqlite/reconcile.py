@@ -1,7 +1,8 @@
 """What becomes of a version that comes from elsewhere, where this store may hold its id, its text or its key already.
 
 Nothing here is ever overwritten. A version is the same as one here if it has its id, or its text under the same key
-(or under none); then its savers join. A version of a key takes its place only where the two histories fit: after the
+(or under none); then its savers join, and the store remembers under which id it came: whatever becomes of that row,
+what joined it goes with it. A version of a key takes its place only where the two histories fit: after the
 last, if it says that it replaced the last or a version of the last one's text; before the first, if it is older; right
 before the version that it says replaced it. Anything else is a conflict, and stays out.
 
@@ -89,7 +90,12 @@ def decide(
     here = by_id(connection, version.id)
     if here is not None:
         return _same_id(here, arrival, content_hash)
-    look = _Look(connection, namespace_id, version, content_hash, now)
+    joined = _joined(connection, version)
+    if joined is not None and joined.purged_at is not None:
+        return Decision("keep", joined, _PURGED)
+    if joined is not None and (joined.content_hash != content_hash or _outlives(version, joined, now)):
+        joined = None
+    look = _Look(connection, namespace_id, version, content_hash, now, joined)
     if version.key is None:
         return look.without_key()
     return look.following() if arrival.follows else look.with_key()
@@ -103,7 +109,7 @@ def by_id(connection: sqlite3.Connection, public_id: str | None) -> Standing | N
 def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> Decision:
     version = arrival.version
     if here.purged_at is not None:
-        return Decision("keep", here, "it was purged here, and stays purged")
+        return Decision("keep", here, _PURGED)
     if arrival.follows:
         # The id was made from the text, and says nothing of title or kind.
         return Decision("join", here) if here.forgotten_at is None else Decision("keep", here, _FORGOTTEN)
@@ -119,7 +125,22 @@ def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> De
     return Decision("join", here, f"it was forgotten {forgotten}, not {not_forgotten}")
 
 
+def _joined(connection: sqlite3.Connection, version: Version) -> Standing | None:
+    """The row that an import has let this version join under an id of its own."""
+    found = _one(
+        connection.execute(f"{_SELECT} JOIN aliases a ON a.item_id = i.id WHERE a.public_id = ?", (version.id,))
+    )
+    return found if found is not None and found.namespace == version.namespace else None
+
+
+def _outlives(version: Version, joined: Standing, now: int) -> bool:
+    """Whether the row left its place because the clock had ended it, while the version still lives: it was renewed."""
+    ends, gone = joined.expires_at, joined.forgotten_at
+    return ends is not None and gone is not None and ends <= gone and not expired(version, now)
+
+
 _FORGOTTEN = "it was forgotten here, and stays so"
+_PURGED = "it was purged here, and stays purged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +152,12 @@ class _Look:
     version: Version
     content_hash: bytes | None
     now: int
+    joined: Standing | None
+    """The row with this text that it joined before, under an id of its own."""
 
     def without_key(self) -> Decision:
+        if self.joined is not None and (self._current() or self.joined.forgotten_at is not None):
+            return self._with(self.joined)
         if not self._current():
             return Decision("add", successor=self._successor())
         twin = self._twin()
@@ -142,6 +167,11 @@ class _Look:
             if twin is None
             else Decision("join", twin, open=twin.key is not None)
         )
+
+    def _with(self, joined: Standing, *, open: bool = False) -> Decision:  # noqa: A002 - as the field
+        if joined.forgotten_at is not None:
+            return Decision("keep", joined, _FORGOTTEN, open=open)
+        return Decision("join", joined, open=open)
 
     def following(self) -> Decision:
         last = self._last()
@@ -167,6 +197,13 @@ class _Look:
         if version.version > last.version and self._fits_after(last):
             replaces = tuple(dict.fromkeys((last, *self._replaced())))
             return Decision("add", version=version.version, replaces=self._and_twin(replaces))
+        return self._behind(last, same)
+
+    def _behind(self, last: Standing, same: Standing | None) -> Decision:
+        """Where it goes if not after the last: with what it joined before, into the past, or nowhere."""
+        version = self.version
+        if self.joined is not None and self._current():
+            return self._with(self.joined, open=True)
         if same is None and (place := self._between()) is not None:
             before, after = place
             replaces = tuple(old for old in (before, *self._replaced()) if old is not None)

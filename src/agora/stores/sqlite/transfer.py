@@ -74,7 +74,7 @@ class SqliteTransfer:
         with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)) as copy:
             migrate(copy)
             with self._reading(deadline) as connection:
-                for table in ("namespaces", "items"):
+                for table in ("namespaces", "items", "aliases"):
                     _copy(connection, copy, table)
                 # Titles tell two texts of one id apart; the texts themselves are known by their hashes.
                 copy.executemany(

@@ -32,6 +32,13 @@ CREATE INDEX passages_layout ON passages (layout, item_id);
 -- Which version of the text analysis built the full text. Every store before this schema was built by the first.
 INSERT OR IGNORE INTO meta VALUES ('analysis', '1');
 
+-- Canonical: under which ids an import brought texts that were here already, and the rows that they joined. So the same
+-- file is known again when that row was forgotten, purged or superseded since.
+CREATE TABLE aliases (
+    public_id TEXT PRIMARY KEY,
+    item_id   INTEGER NOT NULL REFERENCES items
+) STRICT, WITHOUT ROWID;
+
 -- Moving a store to another encoder: a row for each time, and a digest may come back once its last row is retired.
 DROP INDEX encoders_digest;
 CREATE UNIQUE INDEX encoders_digest ON encoders (digest) WHERE state <> 'retired';
