@@ -25,7 +25,8 @@ def lowered(version: Version, most: Origin) -> tuple[Version, int]:
     kept: dict[tuple[str, ...], int] = {}
     savers: list[Giver] = []
     for giver in version.savers:
-        down = replace(giver, origin=lowest(giver.origin, most))
+        origin = lowest(giver.origin, most)
+        down = replace(giver, origin=origin, lowered=origin != giver.origin)
         identity = (down.agent, down.client, down.client_version, down.token, down.session, down.origin)
         if identity in kept:
             # Two savers that differed in nothing else are one now.
@@ -35,6 +36,7 @@ def lowered(version: Version, most: Origin) -> tuple[Version, int]:
                 first_at=min(other.first_at, down.first_at),
                 last_at=max(other.last_at, down.last_at),
                 times=other.times + down.times,
+                lowered=True,
                 tags=tuple(dict.fromkeys((*other.tags, *down.tags))),
             )
             continue

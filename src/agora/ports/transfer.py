@@ -28,6 +28,8 @@ class Giver:
     times: int = 1
     given: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+    lowered: bool = False
+    """Whether its source says a higher origin than it may have here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import Desk, MakeDesk
 from tests.sentinels import looked_for
-from tests.unit.exchange.ferry import chain, contents, foreign, purge, send, take, version, write
+from tests.unit.exchange.ferry import NOON, chain, contents, foreign, purge, send, take, version, write
 
 from agora.exchange.report import Report
 from agora.ports.transfer import Version
@@ -202,3 +204,40 @@ def test_a_text_that_was_saved_anew_after_the_clock_had_ended_it_does_not_get_wh
     new = desk.save("same text").id
     kept_out(desk, file)
     assert [saver.agent for saver in desk.note(new).savers] == ["ann"]
+
+
+def test_a_file_that_somebody_with_less_authority_brings_again_adds_no_second_saver(
+    make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    desk = make_desk(tmp_path / "a")
+    note = version(1, "same text")
+    giver = replace(note.savers[0], origin="user", times=2, tags=("a",))
+    file = write(tmp_path / "x.jsonl", [replace(note, savers=(giver, replace(giver, origin="agent", tags=("b",))))])
+    take(desk, file, importer="user")
+    before = send(desk, tmp_path / "before.jsonl")
+    report = take(desk, file, importer="agent")
+    assert (report.counts, report.lowered) == ({"duplicate": 1}, 1)
+    assert send(desk, tmp_path / "after.jsonl") == before
+
+
+@pytest.mark.parametrize("change", [{"times": 9}, {"tags": ("c",)}, {"last_at": NOON + timedelta(days=1)}])
+def test_what_a_lowered_saver_did_since_is_added_under_the_lower_origin(
+    desk: Desk, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    note = version(1, "same text")
+    giver = replace(note.savers[0], origin="user", tags=("a",))
+    take(desk, write(tmp_path / "x.jsonl", [replace(note, savers=(giver,))]), importer="user")
+    file = write(tmp_path / "y.jsonl", [replace(note, savers=(replace(giver, **change),))])
+    take(desk, file, importer="agent")
+    assert [saver.origin for saver in desk.note(note.id).savers] == ["user", "agent"]
+    before = send(desk, tmp_path / "before.jsonl")
+    take(desk, file, importer="agent")
+    assert send(desk, tmp_path / "after.jsonl") == before
+
+
+def test_a_heading_that_is_written_like_a_second_one_of_its_name_has_a_key_of_its_own(
+    desk: Desk, tmp_path: Path
+) -> None:
+    file = foreign(tmp_path, "AGENTS.md", "# Stil\u00e9\none\n# Stile\u0301\ntwo\n# Stil\u00e9 (2)\nthree\n")
+    assert take(desk, file).counts == {"created": 3}
+    kept_out(desk, file)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -41,7 +42,7 @@ def read(source: Source) -> Iterator[Event]:
         return
     if found := _FRONT.match(text):
         front, text = _front_matter(found[1]), text[found.end() :]
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     for headings, section in _sections(text):
         body = section.split("\n", 1)[1] if headings and "\n" in section else "" if headings else section
         if not body.strip():
@@ -49,8 +50,13 @@ def read(source: Source) -> Iterator[Event]:
                 yield LeftOut("headings without text")
             continue
         path = " › ".join(headings)
-        times = seen[path] = seen.get(path, 0) + 1
-        key = f"{source.name}#{'/'.join(headings)}" + (f" ({times})" if times > 1 else "")
+        key = first = unicodedata.normalize("NFC", f"{source.name}#{'/'.join(headings)}")
+        times = 1
+        while key in seen:
+            # Also of a heading that is written so: of two under one key each import would take both for changes.
+            times += 1
+            key = f"{first} ({times})"
+        seen.add(key)
         yield Text(
             f"section {path!r}" if path else "before the first heading",
             section.strip("\r\n"),

@@ -11,7 +11,8 @@ from agora.stores.sqlite.rows import canonical
 def put(connection: sqlite3.Connection, row: int, giver: Giver, *, once: bool = False) -> None:
     """Add a saver with the tags it gave; one that is there keeps the earliest, the latest and the most of both.
 
-    Putting the same saver twice changes nothing; with `once` not even if the times differ.
+    Putting the same saver twice changes nothing; with `once` not even if the times differ. Nor does one that was
+    lowered, if the row has all of it under a higher origin: somebody with more authority has put it there.
     """
     first, last = to_micros(giver.first_at), to_micros(giver.last_at)
     connection.execute(
@@ -23,8 +24,23 @@ def put(connection: sqlite3.Connection, row: int, giver: Giver, *, once: bool = 
     [client_id] = connection.execute(
         "SELECT id FROM clients WHERE name = ? AND version = ? AND token = ?", client
     ).fetchone()
+    if giver.lowered and _covered(connection, row, (agent_id, client_id, giver.session), giver):
+        return
     values = (first, last, giver.times, canonical(giver.given))
     _put(connection, row, (agent_id, client_id, giver.session, giver.origin), values, giver.tags, once=once)
+
+
+def _covered(connection: sqlite3.Connection, row: int, identity: tuple[int, int, str], giver: Giver) -> bool:
+    """Whether savers who differ in their origin alone have been there as early, as late, as often, with these tags."""
+    who = "item_id = ? AND agent_id = ? AND client_id = ? AND session = ?"
+    [covered] = connection.execute(
+        f"SELECT min(first_at) <= ? AND max(last_at) >= ? AND sum(times) >= ? FROM savers WHERE {who}",
+        (to_micros(giver.first_at), to_micros(giver.last_at), giver.times, row, *identity),
+    ).fetchone()
+    tags = connection.execute(
+        f"SELECT tag FROM item_tags JOIN savers s USING (item_id) WHERE saver = s.n AND {who}", (row, *identity)
+    )
+    return bool(covered) and {tag for (tag,) in tags} >= set(giver.tags)
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int) -> None:
