@@ -133,6 +133,15 @@ def test_another_text_with_an_id_that_is_here_is_a_conflict_and_stays_out(
     assert send(desk, tmp_path / "after.jsonl") == before
 
 
+def test_of_two_texts_under_one_id_the_first_comes_in_and_is_found_by_its_own_words(desk: Desk, tmp_path: Path) -> None:
+    note = version(1, "apples")
+    report = take(desk, write(tmp_path / "x.jsonl", [note, replace(note, content="pears")]))
+    assert report.counts == {"created": 1, "conflict": 1}
+    assert desk.found("apples", mode="lexical") == [note.id]
+    assert desk.found("pears", mode="lexical") == []
+    assert desk.problems() == []
+
+
 def test_a_key_that_has_another_history_here_is_a_conflict(desk: Desk, tmp_path: Path) -> None:
     mine = desk.save("mine", key="k").id
     report = take(desk, write(tmp_path / "x.jsonl", chain("theirs", "theirs 2")))

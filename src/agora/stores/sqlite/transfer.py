@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -53,7 +54,11 @@ class SqliteTransfer:
         """As `Incoming.add`."""
         if any(each.embedded and each.embedded.fingerprint != self._fingerprint for each in batch):
             raise self._mismatch()
-        prepared = {each.version.id: terms for each in batch if (terms := _prepared(each))}
+        # Of two texts that a file has under one id, only the transaction knows which one comes in.
+        times = Counter(each.version.id for each in batch)
+        prepared = {
+            each.version.id: terms for each in batch if times[each.version.id] == 1 and (terms := _prepared(each))
+        }
 
         def run(connection: sqlite3.Connection) -> tuple[Outcome, ...]:
             # Asked of the file and not remembered: it may have been replaced since.
