@@ -124,10 +124,7 @@ def _folder(home: Path) -> list[Row]:
     if not home.exists():
         message = f"{home} does not exist yet: it is made at the first use"
         return [{"name": "data folder", "ok": True, "message": message}]
-    if not home.is_dir():
-        hint = "Set AGORA_HOME to another folder."
-        return [_failed("data folder", StoreUnavailable.code, f"{home} is not a folder", hint)]
-    if not os.access(home, os.R_OK | os.X_OK):
+    if not home.is_dir() or not os.access(home, os.R_OK | os.X_OK):
         message = f"{home} is not a folder that this user can read"
         hint = "Change its permissions, or set AGORA_HOME to another folder."
         return [_failed("data folder", StoreUnavailable.code, message, hint)]
@@ -138,7 +135,29 @@ def _folder(home: Path) -> list[Row]:
     free = shutil.disk_usage(home).free
     if free < ROOM:
         return [_around("data folder", "disk_full", f"{free:,} bytes are free on the disk of {home}")]
-    return [{"name": "data folder", "ok": True, "message": str(home)}]
+    opened = _open_to_others(home)
+    if not opened:
+        return [{"name": "data folder", "ok": True, "message": str(home)}]
+    more = f" and {len(opened) - 1} more" if len(opened) > 1 else ""
+    row = _around("data folder", "open_to_others", f"other users can use {opened[0]}{more}")
+    return [row | {"ok": True, "warning": True}]
+
+
+def _open_to_others(home: Path) -> list[Path]:
+    """The data folder and the files of Agora in it that have a right for another user than their owner."""
+    if os.name == "nt":
+        # Rights are inherited there from the user's profile, and the mode says nothing of them.
+        return []
+    found = [home, *(Path(folder, name) for folder, _, names in os.walk(home) for name in names)]
+    return [path for path in found if _mode(path) & 0o077]
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode if not path.is_symlink() else 0
+    except OSError:
+        # It was there a moment ago: a server made it and took it away.
+        return 0
 
 
 def _file_system(home: Path, *, allowed: bool) -> Row:

@@ -214,6 +214,11 @@ SURROUNDINGS: dict[str, Kind] = {
             "Saves fail when nothing is left. Free some space, or move the data folder: set AGORA_HOME.",
         ),
         Kind(
+            "open_to_others",
+            "data folder, or file in it, that other users of this machine can enter, read or write; a warning",
+            "Run `chmod -R go= FOLDER` with the data folder: notes are for its user alone.",
+        ),
+        Kind(
             "network_file_system",
             "data folder that other machines, or the host of this one, may use too",
             "Put the data folder on a local disk: set AGORA_HOME. Else see to it that only this machine uses it.",
