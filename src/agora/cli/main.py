@@ -8,6 +8,7 @@ import typer
 
 from agora import __version__
 from agora.cli import output
+from agora.cli.audit import audit, revert
 from agora.cli.backup import backup, restore_backup
 from agora.cli.cache import cache
 from agora.cli.configuration import config
@@ -49,6 +50,8 @@ for _command in (
     import_,
     backup,
     restore_backup,
+    audit,
+    revert,
     compact,
     reindex,
     cache,

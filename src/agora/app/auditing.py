@@ -1,0 +1,68 @@
+"""What `agora audit` and `agora revert` do: the journal listed and verified, and one writer's changes undone.
+
+Neither opens the store as a server does: the journal is read from a connection that only reads, and a revert moves rows
+that have their vectors. So both work where the model is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from agora.app.agora import SystemClock
+from agora.app.files import STORE_FILE
+from agora.config.load import Loaded
+from agora.config.logs import get_logger
+from agora.errors import NotFound
+from agora.maintenance.revert import Reverter
+from agora.model.audit import Entries, Verified, Wanted, Writer
+from agora.model.caller import Caller, Origin
+from agora.protocol.context import Connection
+from agora.stores.sqlite import audit
+from agora.stores.sqlite.audit_revert import SqliteReverting
+
+
+def listed(loaded: Loaded, wanted: Wanted) -> Entries:
+    """The rows of the journal that are wanted.
+
+    Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
+    """
+    return audit.entries(loaded.settings.home / STORE_FILE, wanted)
+
+
+def verified(loaded: Loaded) -> Verified:
+    """Whether the journal is whole, from one snapshot.
+
+    Raises: as `listed`.
+    """
+    return audit.verify(loaded.settings.home / STORE_FILE)
+
+
+@contextlib.contextmanager
+def reverting(loaded: Loaded, writer: Writer, client: str, origin: Origin) -> Iterator[tuple[Reverter, Caller]]:
+    """What undoes the changes of `writer`, and as whom, for the length of a block.
+
+    Raises: NotFound if the store has not heard of the writer's agent or namespace; as `listed`.
+    """
+    settings, path = loaded.settings, loaded.settings.home / STORE_FILE
+    known = audit.names(path)
+    for what, name, names in zip(("agent", "namespace"), (writer.agent, writer.namespace), known, strict=True):
+        if name is not None and name not in names:
+            # A writer that is misspelt must not look like one without changes.
+            shown = ", ".join(sorted(names)) or "none yet"
+            raise NotFound(f"the store has no {what} {name!r}", hint=f"It has: {shown}.")
+    clock = SystemClock()
+    connection = Connection(
+        at_ms=int(clock.now().timestamp() * 1000),
+        origin=origin,
+        folder=Path.cwd(),
+        namespace=settings.namespace.default,
+        agent=settings.agent,
+    )
+    if not path.exists():
+        raise NotFound(f"there is no store in {settings.home}", hint="Name the data folder: --home or AGORA_HOME.")
+    with SqliteReverting(
+        path, synchronous=settings.store.synchronous, busy_timeout=settings.store.busy_timeout
+    ) as store:
+        yield Reverter(store, clock, get_logger("agora")), connection.caller(client)

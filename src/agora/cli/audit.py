@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from agora.cli import output, progress
+from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, origin, quiet, settings
+from agora.errors import InvalidInput
+from agora.model.audit import ORDER, Entries, Entry, Left, Step, Verified, Wanted, Writer
+from agora.model.deadline import Deadline
+
+_SECONDS = 86_400.0
+"""A writer's changes take as long as they take, a batch at a time."""
+
+_SHOWN = 20
+
+_OPERATIONS = ("save", "merge", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair")
+
+_COUNTED = {"forget": "to forget", "take back": "to take back", "restore": "to restore"}
+_DONE = {"forget": "forgot", "take back": "took back", "restore": "restored"}
+
+Agent = Annotated[str | None, typer.Option("--agent", "-a", help="Only changes of this agent.")]
+Session = Annotated[str | None, typer.Option("--session", "-s", help="Only changes of this session.")]
+Scope = Annotated[str | None, typer.Option("--namespace", "-n", help="Only changes in this scope. Default: all.")]
+Since = Annotated[str | None, typer.Option(help="Only changes since then: a date, a time, 7d.")]
+
+
+def audit(
+    agent: Agent = None,
+    session: Session = None,
+    namespace: Scope = None,
+    since: Since = None,
+    until: Annotated[str | None, typer.Option(help="Only changes before then; a date counts as a whole.")] = None,
+    operation: Annotated[str | None, typer.Option(help=f"Only changes of this kind: {', '.join(_OPERATIONS)}.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Show so many, the newest.")] = 100,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that no row of the journal was changed, taken out or moved.")
+    ] = False,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """List who changed what, or verify that the record is whole.
+
+    Servers may run meanwhile. With --verify every row is looked at, and the exit status is 1 if one is wrong.
+    """
+    with errors_as_status(json_wanted=json_wanted):
+        given = {"agent": agent, "session": session, "namespace": namespace, "since": since, "until": until}
+        if verify and (named := [name for name, value in {**given, "operation": operation}.items() if value]):
+            raise InvalidInput(named[0], "must not be given with --verify, which looks at every row", named[0])
+        if operation is not None and operation not in _OPERATIONS:
+            raise InvalidInput("operation", f"must be one of {', '.join(_OPERATIONS)}", operation)
+        loaded = settings(home, config)
+        if verify:
+            _verify(loaded, json_wanted=json_wanted)
+            return
+        from agora.app.auditing import listed  # noqa: PLC0415 - `agora --help` must not pay for it
+
+        writer = _writer(agent, session, namespace, since)
+        found = listed(loaded, Wanted(writer, _instant("until", until, "end"), operation, limit))
+    if json_wanted:
+        output.as_json({"total": found.total, "rows": [_entry(each) for each in found.rows]})
+    else:
+        _list(found)
+
+
+def revert(
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Undo changes of this agent.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Undo changes of this session.")] = None,
+    namespace: Scope = None,
+    since: Since = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Undo. Without it, only say what would be undone.")] = False,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Undo the changes of one agent or session; a preview unless --yes.
+
+    What somebody else changed since is listed and left. Servers may run meanwhile.
+    """
+    with errors_as_status(json_wanted=json_wanted):
+        if not agent and not session:
+            raise InvalidInput(
+                "agent", "is required, or --session", agent, hint="`agora audit` shows who changed what."
+            )
+        from agora.app.auditing import reverting  # noqa: PLC0415 - `agora --help` must not pay for it
+        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
+
+        loaded = settings(home, config)
+        configure_logging(quiet(loaded))
+        writer, deadline = _writer(agent, session, namespace, since), Deadline(_SECONDS)
+        with reverting(loaded, writer, CLIENT, origin()) as (reverter, caller):
+            if yes:
+                with progress.shown("reverting") as told:
+                    done = reverter.revert(writer, caller, deadline, lambda number, of: told("reverting", number, of))
+                steps, left = done.done, done.left
+            else:
+                planned = reverter.plan(writer, deadline)
+                steps, left = planned.steps, planned.left
+    if json_wanted:
+        output.as_json(
+            {
+                "dry_run": not yes,
+                "counts": {name.replace(" ", "_"): _count(steps, name) for name in ORDER},
+                "steps": [_step(each) for each in steps],
+                "left": [{"id": each.id, "namespace": each.namespace, "reason": each.reason} for each in left],
+                **({"sequence": done.sequence, "session": caller.session} if yes else {}),
+            }
+        )
+    else:
+        _show(steps, left, yes=yes)
+
+
+def _writer(agent: str | None, session: str | None, namespace: str | None, since: str | None) -> Writer:
+    from agora.protocol.context import namespace_argument  # noqa: PLC0415 - `agora --help` must not pay for it
+
+    scope = None if namespace is None else namespace_argument(namespace)
+    return Writer(agent or None, session or None, scope, _instant("since", since, "start"))
+
+
+def _instant(param: str, text: str | None, edge: Any) -> Any:  # noqa: ANN401 - an edge and an instant, imported late
+    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+
+    from agora.protocol.times import instant  # noqa: PLC0415 - as above
+
+    return None if text is None else instant(param, text, datetime.now(UTC), edge)
+
+
+def _verify(loaded: Any, *, json_wanted: bool) -> None:  # noqa: ANN401 - Loaded, without importing it here
+    from agora.app.auditing import verified  # noqa: PLC0415 - as above
+
+    found: Verified = verified(loaded)
+    head = None if found.head is None else found.head.hex()
+    if json_wanted:
+        broken = found.broken and {"sequence": found.broken.sequence, "reason": found.broken.reason}
+        output.as_json({"whole": broken is None, "rows": found.rows, "head": head, "broken": broken})
+    elif found.broken is None:
+        print(f"whole: {found.rows:,} changes, head {head or 'none'}")
+    else:
+        output.line(f"BROKEN at change {found.broken.sequence}: {found.broken.reason}")
+        print(f"  whole before it: {found.rows:,} changes, head {head or 'none'}")
+        print("  Something other than Agora wrote to the store: compare it with a backup before you trust it.")
+    if found.broken is not None:
+        raise typer.Exit(1)
+
+
+def _list(found: Entries) -> None:
+    for each in found.rows:
+        program = f"{each.client} {each.client_version}".strip() + (f" ({each.token})" if each.token else "")
+        where = f"{each.id or 'the store'} in {each.namespace}" if each.namespace else each.id or "the store"
+        gone = ", purged" if each.purged else ""
+        line = f"{each.sequence:>6}  {_at(each)}  {each.operation:<9}  {where}{gone}"
+        output.line(f"{line}  by {each.agent} ({each.origin}), {program}, {each.session or 'no session'}")
+    if not found.rows:
+        print("no changes")
+    elif found.total > len(found.rows):
+        print(f"the last {len(found.rows)} of {found.total}: --limit shows more", file=sys.stderr)
+
+
+def _show(steps: tuple[Step, ...], left: tuple[Left, ...], *, yes: bool) -> None:
+    for name in ORDER:
+        chosen = [each for each in steps if each.undoing == name]
+        if not chosen:
+            continue
+        print(f"{(_DONE if yes else _COUNTED)[name]}: {len(chosen)}")
+        for each in chosen[:_SHOWN]:
+            earlier = f" (before it: {each.earlier})" if each.earlier else ""
+            output.line(f"  {each.id} in {each.namespace}{earlier}: {each.title}")
+        if len(chosen) > _SHOWN:
+            print(f"  ... and {len(chosen) - _SHOWN} more")
+    if left:
+        print(f"left: {len(left)}")
+        for stays in left[:_SHOWN]:
+            output.line(f"  {stays.id} in {stays.namespace}: {stays.reason}")
+        if len(left) > _SHOWN:
+            print(f"  ... and {len(left) - _SHOWN} more")
+    if not steps:
+        print("nothing to undo")
+    elif not yes:
+        print("nothing has changed yet: add --yes to undo", file=sys.stderr)
+
+
+def _at(each: Entry) -> str:
+    return each.at.isoformat().replace("+00:00", "Z")
+
+
+def _entry(each: Entry) -> dict[str, Any]:
+    found = {
+        "sequence": each.sequence,
+        "at": _at(each),
+        "operation": each.operation,
+        "id": each.id,
+        "namespace": each.namespace,
+        "agent": each.agent,
+        "client": each.client,
+        "client_version": each.client_version,
+        "token": each.token,
+        "session": each.session,
+        "origin": each.origin,
+        "purged": each.purged,
+    }
+    return {name: value for name, value in found.items() if value not in {None, ""}}
+
+
+def _step(each: Step) -> dict[str, Any]:
+    found = {
+        "undo": each.undoing.replace(" ", "_"),
+        "id": each.id,
+        "namespace": each.namespace,
+        "title": each.title,
+    }
+    return found if each.earlier is None else found | {"earlier": each.earlier}
+
+
+def _count(steps: tuple[Step, ...], undoing: str) -> int:
+    return sum(1 for each in steps if each.undoing == undoing)

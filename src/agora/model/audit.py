@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from agora.model.caller import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Whose changes are meant: of `agent`, in `session`, in `namespace`, since `since`; all that are given hold."""
+
+    agent: str | None = None
+    session: str | None = None
+    namespace: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows of the journal to list: the last `limit` of those for which all that is given holds.
+
+    `since` belongs to the time that is meant, `until` does not.
+    """
+
+    writer: Writer
+    until: datetime | None = None
+    operation: str | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the journal, without content.
+
+    `id` and `namespace` are None for a change of the store as a whole. `purged`: a purge took the text of its note.
+    """
+
+    sequence: int
+    at: datetime
+    operation: str
+    id: str | None
+    namespace: str | None
+    agent: str
+    client: str
+    client_version: str
+    token: str
+    session: str
+    origin: Origin
+    purged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The rows that were asked for, newest last, and of how many they are the last."""
+
+    rows: tuple[Entry, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The first change at which the journal is not what was written, and what is wrong there."""
+
+    sequence: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of a walk over the journal.
+
+    `rows` is how many were found whole, `head` the hash of the last of these (None if there is none), which stands for
+    all of them: another journal has another. `broken` is None if that is the whole journal.
+    """
+
+    rows: int
+    head: bytes | None
+    broken: Break | None = None
+
+
+Undoing = Literal["forget", "take back", "restore"]
+"""`forget`: hide what the writer saved or brought back. `take back`: make the version before the writer's the current
+one again. `restore`: bring back what the writer forgot."""
+
+ORDER: tuple[Undoing, ...] = ("forget", "take back", "restore")
+"""In which order these are done, so that none finds its place taken by a text that another one hides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change to undo. `row` is the store's number of the note `id`, `earlier` the id of the version to come back.
+
+    `title` may be the opening words.
+    """
+
+    undoing: Undoing
+    row: int
+    id: str
+    namespace: str
+    title: str
+    earlier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A change of the writer that stays, and why."""
+
+    id: str
+    namespace: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a revert would do, in the order of `ORDER`, and what it would leave."""
+
+    steps: tuple[Step, ...]
+    left: tuple[Left, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """What a revert did. `left` is what it did not undo; `sequence` that of the store's last change afterwards."""
+
+    done: tuple[Step, ...]
+    left: tuple[Left, ...]
+    sequence: int

@@ -1,0 +1,91 @@
+"""The journal as an auditor reads it: from a connection that only reads, whatever else goes on with the store."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from agora.model.audit import Entries, Entry, Verified, Wanted
+from agora.stores.sqlite.audit_chain import verified
+from agora.stores.sqlite.failures import translated
+from agora.stores.sqlite.instants import from_micros, to_micros
+from agora.stores.sqlite.migrations import is_current, recognise, version_of
+from agora.stores.sqlite.opening import Reader, open_to_read
+
+_FROM = (
+    "FROM journal j LEFT JOIN namespaces n ON n.id = j.namespace_id LEFT JOIN agents a ON a.id = j.agent_id"
+    " LEFT JOIN clients c ON c.id = j.client_id LEFT JOIN items i ON i.id = j.item_id"
+)
+
+
+def entries(path: Path, wanted: Wanted) -> Entries:
+    """The rows of the journal of the store at `path` that are wanted; none for a store not yet made.
+
+    Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
+    """
+    with _reading(path) as connection:
+        if connection is None:
+            return Entries((), 0)
+        where, values = _conditions(wanted)
+        total = connection.execute(f"SELECT count(*) {_FROM} WHERE {where}", values).fetchone()[0]
+        found = connection.execute(
+            "SELECT j.sequence, j.at, j.operation, j.subject, n.name, ifnull(a.name, '?'), ifnull(c.name, '?'),"
+            f" ifnull(c.version, ''), ifnull(c.token, ''), j.session, j.origin, i.purged_at IS NOT NULL {_FROM}"
+            f" WHERE {where} ORDER BY j.sequence DESC LIMIT ?",
+            (*values, wanted.limit),
+        ).fetchall()
+    rows = (Entry(*(row[0], from_micros(row[1]), *row[2:11], bool(row[11]))) for row in reversed(found))
+    return Entries(tuple(rows), total)
+
+
+def verify(path: Path) -> Verified:
+    """As `audit_chain.verified`, of one snapshot of the store at `path`; no rows for a store not yet made.
+
+    Raises: as `entries`.
+    """
+    with _reading(path) as connection:
+        return Verified(0, None) if connection is None else verified(connection)
+
+
+def names(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Every agent and every namespace that the store at `path` has heard of.
+
+    Raises: as `entries`.
+    """
+    with _reading(path) as connection:
+        if connection is None:
+            return frozenset(), frozenset()
+        agents, namespaces = (
+            frozenset(name for (name,) in connection.execute(f"SELECT name FROM {table}"))
+            for table in ("agents", "namespaces")
+        )
+    return agents, namespaces
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """One read transaction; None where there is no store, or a file without anything in it."""
+    if not path.exists():
+        yield None
+        return
+    with translated(path), contextlib.closing(open_to_read(path, Reader)[0]) as connection:
+        connection.execute("BEGIN")
+        recognise(connection)
+        is_current(connection)
+        yield connection if version_of(connection) else None
+
+
+def _conditions(wanted: Wanted) -> tuple[str, list[object]]:
+    writer = wanted.writer
+    given = {
+        "a.name = ?": writer.agent,
+        "j.session = ?": writer.session,
+        "n.name = ?": writer.namespace,
+        "j.at >= ?": None if writer.since is None else to_micros(writer.since),
+        "j.at < ?": None if wanted.until is None else to_micros(wanted.until),
+        "j.operation = ?": wanted.operation,
+    }
+    held = {sql: value for sql, value in given.items() if value is not None}
+    return " AND ".join(held) or "1", list(held.values())

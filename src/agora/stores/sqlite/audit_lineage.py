@@ -1,0 +1,175 @@
+"""What one writer did to a note, and what others did to it since: read from the journal, in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from agora.model.audit import Writer
+from agora.stores.sqlite.instants import maybe_micros
+
+REVERTED = "reverted_from"
+"""In the payload of a saved note: it is a copy that a revert made, from the note of this id."""
+
+REASON = "reverted"
+"""What notes are forgotten for by a revert."""
+
+_FLAGS = frozenset({"forget", "restore", "expire"})
+_OPENING = 80
+
+
+class Event(NamedTuple):
+    """One change of a note: `mine` if the writer made it."""
+
+    operation: str
+    mine: bool
+    agent: str
+
+
+class Item(NamedTuple):
+    """A note as it stands."""
+
+    row: int
+    public_id: str
+    namespace_id: int
+    namespace: str
+    key: str | None
+    version: int
+    content_hash: bytes | None
+    normal_hash: bytes | None
+    supersedes: int | None
+    superseded_by: int | None
+    forgotten_at: int | None
+    expires_at: int | None
+    purged_at: int | None
+    forget_reason: str | None
+    title: str
+
+
+_ITEM = (
+    "SELECT i.id, i.public_id, i.namespace_id, n.name, i.key, i.version, i.content_hash, i.normal_hash, i.supersedes,"
+    " i.superseded_by, i.forgotten_at, i.expires_at, i.purged_at, i.forget_reason,"
+    f" coalesce(t.title, substr(t.content, 1, {4 * _OPENING}), '')"
+    " FROM items i JOIN namespaces n ON n.id = i.namespace_id LEFT JOIN texts t ON t.item_id = i.id"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Whether a note is forgotten, and whether it was before the writer's last acts; who acted last."""
+
+    now: bool
+    before: bool
+    by: str | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the writer's acts are the last, and made a difference."""
+        return self.now != self.before
+
+
+class Lineage:
+    """Questions about notes and the writer, answered anew each time."""
+
+    def __init__(self, connection: sqlite3.Connection, writer: Writer, now: int) -> None:
+        self._connection = connection
+        self._writer = writer
+        self._since = maybe_micros(writer.since)
+        self.now = now
+
+    def touched(self) -> list[int]:
+        """Every note that the writer made, added to, forgot or restored, in the order of their making."""
+        writer, conditions, values = self._writer, list[str](), list[object]()
+        for sql, value in (
+            ("a.name = ?", writer.agent),
+            ("j.session = ?", writer.session),
+            ("n.name = ?", writer.namespace),
+            ("j.at >= ?", self._since),
+        ):
+            if value is not None:
+                conditions.append(sql)
+                values.append(value)
+        found = self._connection.execute(
+            "SELECT DISTINCT j.item_id FROM journal j JOIN agents a ON a.id = j.agent_id"
+            " JOIN namespaces n ON n.id = j.namespace_id WHERE j.item_id IS NOT NULL"
+            f" AND j.operation IN ('save', 'merge', 'forget', 'restore') AND {' AND '.join(conditions)}"
+            " ORDER BY j.item_id",
+            values,
+        )
+        return [row for (row,) in found]
+
+    def item(self, row: int) -> Item | None:
+        """A note that was not purged; None if there is none."""
+        found = self._connection.execute(f"{_ITEM} WHERE i.id = ?", (row,)).fetchone()
+        if found is None or found[12] is not None:
+            return None
+        return _item(found)
+
+    def events(self, row: int) -> list[Event]:
+        """What was done to a note, first to last."""
+        found = self._connection.execute(
+            "SELECT j.operation, j.at, n.name, a.name, j.session, ifnull(instr(p.after, ?), 0) FROM journal j"
+            " JOIN agents a ON a.id = j.agent_id JOIN namespaces n ON n.id = j.namespace_id"
+            " LEFT JOIN journal_payload p ON p.sequence = j.sequence AND j.operation = 'save'"
+            " WHERE j.item_id = ? ORDER BY j.sequence",
+            (f'"imported": {{"{REVERTED}": ', row),
+        )
+        return [Event(each[0], self._is_mine(*each[1:]), each[3]) for each in found]
+
+    def _is_mine(self, at: int, namespace: str, agent: str, session: str, copied: int) -> bool:
+        writer = self._writer
+        if writer.agent is not None and (agent != writer.agent or (copied and writer.session is None)):
+            # A revert run by the same agent is no change to be reverted with the rest; by its session it can be.
+            return False
+        return (
+            (writer.session is None or session == writer.session)
+            and (writer.namespace is None or namespace == writer.namespace)
+            and (self._since is None or at >= self._since)
+        )
+
+    def made(self, row: int) -> bool:
+        """Whether the writer made a note, and nobody else has saved the same text since."""
+        events = self.events(row)
+        return any(each.operation == "save" and each.mine for each in events) and not self.joined(row)
+
+    def joined(self, row: int) -> list[str]:
+        """Other agents that saved the text of a note after it was made."""
+        found = [each.agent for each in self.events(row) if each.operation == "merge" and not each.mine]
+        return list(dict.fromkeys(found))
+
+    def flags(self, item: Item) -> Flags:
+        """Whether a note is forgotten, and was before the writer's last acts."""
+        acts = [each for each in self.events(item.row) if each.operation in _FLAGS]
+        by = acts[-1].agent if acts else None
+        while acts and acts[-1].mine and acts[-1].operation != "expire":
+            acts.pop()
+        return Flags(item.forgotten_at is not None, bool(acts) and acts[-1].operation != "restore", by)
+
+    def expired(self, item: Item) -> bool:
+        """Whether the clock has ended a note."""
+        return item.expires_at is not None and item.expires_at <= self.now
+
+    def replaced(self, item: Item) -> Iterator[Item]:
+        """What a note took the place of: the version before it, and a note of the same text without a key."""
+        # By the row number, and by the hash of texts: nothing indexes `superseded_by`.
+        found = self._connection.execute(
+            f"{_ITEM} WHERE i.id = ? UNION {_ITEM} WHERE i.namespace_id = ? AND i.normal_hash = ? AND i.key IS NULL"
+            " AND i.superseded_by = ? ORDER BY 1",
+            (item.supersedes, item.namespace_id, item.normal_hash, item.row),
+        ).fetchall()
+        yield from map(_item, found)
+
+    def is_writer(self, agent: str, session: str, first_at: int) -> bool:
+        """Whether a saver of a note is the writer."""
+        writer = self._writer
+        return (
+            (writer.agent is None or agent == writer.agent)
+            and (writer.session is None or session == writer.session)
+            and (self._since is None or first_at >= self._since)
+        )
+
+
+def _item(found: Sequence[Any]) -> Item:
+    return Item(*(*found[:-1], " ".join(found[-1].split())[:_OPENING]))

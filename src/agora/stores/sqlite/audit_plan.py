@@ -1,0 +1,113 @@
+"""What undoing one writer's changes comes to, note by note."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+
+from agora.model.audit import ORDER, Left, Plan, Step, Undoing, Writer
+from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
+
+SECOND = "the writer only saved the same text: its name stays among the savers"
+
+
+@dataclass(slots=True)
+class Unit:
+    """One step with all that it touches.
+
+    `hide`: rows to forget, the writer's older versions of the key after the current one. `base`: the version that was
+    current before the writer's. `loose`: notes without a key whose text the writer put under one.
+    """
+
+    undoing: Undoing
+    item: Item
+    hide: list[Item] = field(default_factory=list)
+    base: Item | None = None
+    loose: list[Item] = field(default_factory=list)
+
+    def step(self) -> Step:
+        """As the plan shows it."""
+        item = self.item
+        earlier = self.base or next(iter(self.loose), None)
+        told = None if earlier is None else earlier.public_id
+        return Step(self.undoing, item.row, item.public_id, item.namespace, item.title, told)
+
+
+def plan(connection: sqlite3.Connection, writer: Writer, now: int) -> Plan:
+    """As `agora.ports.audit.Reverting.plan`, in the caller's transaction."""
+    lineage = Lineage(connection, writer, now)
+    steps: list[Step] = []
+    left: list[Left] = []
+    for row in lineage.touched():
+        units, stays = units_of(lineage, row)
+        steps += [unit.step() for unit in units]
+        left += stays
+    return Plan(tuple(sorted(steps, key=lambda step: ORDER.index(step.undoing))), tuple(left))
+
+
+def units_of(lineage: Lineage, row: int) -> tuple[list[Unit], list[Left]]:
+    """What there is to undo of a note, and what has to be left."""
+    item = lineage.item(row)
+    if item is None:
+        return [], []
+    if lineage.made(row):
+        return _made(lineage, item)
+    left = []
+    events = lineage.events(row)
+    saved = {each.operation for each in events if each.mine}
+    if "save" in saved:
+        # Only what can be found is worth a word.
+        if item.superseded_by is None and item.forgotten_at is None and not lineage.expired(item):
+            others = ", ".join(lineage.joined(row))
+            left.append(_left(item, f"{others} saved the same text since: it is theirs too"))
+    elif "merge" in saved and item.superseded_by is None and item.forgotten_at is None:
+        left.append(_left(item, SECOND))
+    flags = lineage.flags(item)
+    if not flags.changed or lineage.expired(item):
+        return [], left
+    if flags.now:
+        return [Unit("restore", item)], left
+    return [Unit("forget", item, [item])], left
+
+
+def _made(lineage: Lineage, item: Item) -> tuple[list[Unit], list[Left]]:
+    """Of a note that the writer made."""
+    if item.superseded_by:
+        if item.forgotten_at is not None or lineage.made(item.superseded_by):
+            # It goes with its successor.
+            return [], []
+        return [], [_left(item, "somebody else's version has taken its place since")]
+    hide, base, loose = _before(lineage, item)
+    flags = lineage.flags(item)
+    if flags.now and not flags.changed:
+        # What it had replaced is for whoever has forgotten it since to decide; a revert has seen to it.
+        stays = (base or loose) and item.forget_reason != REASON
+        return [], [_left(item, f"{flags.by} has forgotten it since")] if stays else []
+    hide = [each for each in hide if each.forgotten_at is None and not lineage.expired(each)]
+    if base is not None or loose:
+        return [Unit("take back", item, hide, base, loose)], []
+    return [Unit("forget", item, hide)] if hide else [], []
+
+
+def _before(lineage: Lineage, item: Item) -> tuple[list[Item], Item | None, list[Item]]:
+    """The writer's versions down from `item`; the one before these, and notes without a key, if they are to live."""
+    mine, loose = [item], list[Item]()
+    at: Item | None = item
+    while at is not None:
+        older, at = list(lineage.replaced(at)), None
+        for each in older:
+            made = each.purged_at is None and lineage.made(each.row)
+            if made:
+                mine.append(each)
+            lives = each.purged_at is None and not lineage.flags(each).before and not lineage.expired(each)
+            if each.key is None:
+                loose += [each] if lives and not made else []
+            elif made:
+                at = each
+            else:
+                return mine, each if lives else None, loose
+    return mine, None, loose
+
+
+def _left(item: Item, reason: str) -> Left:
+    return Left(item.public_id, item.namespace, reason)

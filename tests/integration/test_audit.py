@@ -1,0 +1,48 @@
+"""`agora audit` and `agora revert` with the real program, beside a server that runs on the same folder."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from tests.integration.processes import RunAgora, Serve
+
+SCOPE = "acme/shop"
+
+
+def test_a_writer_is_found_and_undone_while_a_server_runs(serve: Serve, run_agora: RunAgora, home: Path) -> None:
+    server = serve("--namespace", SCOPE)
+    server.call("agora_save", content="use port 8080", key="port", agent="ann", namespace=SCOPE)
+    server.call("agora_save", content="use port 1", key="port", agent="mal\x1b[2J", namespace=SCOPE)
+    shown = run_agora("audit")
+    assert (shown.returncode, "\x1b" in shown.stdout) == (0, False)
+    rows = json.loads(run_agora("audit", "-n", SCOPE, "--json").stdout)["rows"]
+    assert [row["operation"] for row in rows] == ["save", "supersede", "save"]
+    writer = rows[-1]["agent"]
+    preview = run_agora("revert", "--agent", writer)
+    assert preview.stdout.startswith("to take back: 1\n")
+    assert len(json.loads(run_agora("audit", "--json").stdout)["rows"]) == 3
+    done = json.loads(run_agora("revert", "--agent", writer, "--yes", "--json").stdout)
+    assert done["counts"] == {"forget": 0, "take_back": 1, "restore": 0}
+    answer = server.call("agora_query", query="which port?", namespace=SCOPE)
+    assert [hit["content"] for hit in answer["results"]] == ["use port 8080"]
+    assert json.loads(run_agora("revert", "--agent", writer, "--yes", "--json").stdout)["steps"] == []
+    whole = json.loads(run_agora("audit", "--verify", "--json").stdout)
+    assert (whole["whole"], whole["rows"]) == (True, done["sequence"])
+    assert server.end_input()[0] == 0
+    assert run_agora("doctor").returncode == 0
+    with closing(sqlite3.connect(home / "agora.db", isolation_level=None)) as raw:
+        raw.execute("UPDATE journal SET origin = 'user' WHERE sequence = 2")
+    broken = run_agora("audit", "--verify")
+    assert broken.returncode == 1
+    assert broken.stdout.startswith("BROKEN at change 2: ")
+
+
+def test_a_writer_that_nobody_knows_or_nobody_named_is_an_error(run_agora: RunAgora) -> None:
+    run_agora("save", "a note")
+    assert run_agora("revert", "--agent", "nobody", "--yes").returncode == 1
+    assert run_agora("revert", "--yes").returncode == 2
+    assert run_agora("audit", "--operation", "nonsense").returncode == 2
+    assert run_agora("audit", "--verify", "--agent", "ann").returncode == 2
