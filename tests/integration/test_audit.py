@@ -21,16 +21,21 @@ def test_a_writer_is_found_and_undone_while_a_server_runs(serve: Serve, run_agor
     rows = json.loads(run_agora("audit", "-n", SCOPE, "--json").stdout)["rows"]
     assert [row["operation"] for row in rows] == ["save", "supersede", "save"]
     writer = rows[-1]["agent"]
+    rows_head = json.loads(run_agora("audit", "--verify", "--json").stdout)["head"]
+    assert "\x1b" not in run_agora("revert", "--agent", "misspelt").stderr
     preview = run_agora("revert", "--agent", writer)
     assert preview.stdout.startswith("to take back: 1\n")
     assert len(json.loads(run_agora("audit", "--json").stdout)["rows"]) == 3
     done = json.loads(run_agora("revert", "--agent", writer, "--yes", "--json").stdout)
-    assert done["counts"] == {"forget": 0, "take_back": 1, "restore": 0}
+    assert done["counts"] == {"withdraw": 0, "give_back": 0, "forget": 0, "take_back": 1, "restore": 0}
     answer = server.call("agora_query", query="which port?", namespace=SCOPE)
     assert [hit["content"] for hit in answer["results"]] == ["use port 8080"]
     assert json.loads(run_agora("revert", "--agent", writer, "--yes", "--json").stdout)["steps"] == []
     whole = json.loads(run_agora("audit", "--verify", "--json").stdout)
     assert (whole["whole"], whole["rows"]) == (True, done["sequence"])
+    assert json.loads(run_agora("audit", "--verify", "--head", rows_head, "--json").stdout)["head"] == whole["head"]
+    assert run_agora("audit", "--verify", "--head", f"1:{'0' * 64}").returncode == 1
+    assert run_agora("audit", "--head", rows_head).returncode == 2
     assert server.end_input()[0] == 0
     assert run_agora("doctor").returncode == 0
     with closing(sqlite3.connect(home / "agora.db", isolation_level=None)) as raw:
@@ -42,7 +47,10 @@ def test_a_writer_is_found_and_undone_while_a_server_runs(serve: Serve, run_agor
 
 def test_a_writer_that_nobody_knows_or_nobody_named_is_an_error(run_agora: RunAgora) -> None:
     run_agora("save", "a note")
-    assert run_agora("revert", "--agent", "nobody", "--yes").returncode == 1
+    for option in ("--agent", "--session"):
+        unknown = run_agora("revert", option, "nobody", "--yes")
+        assert unknown.returncode == 1
+        assert "nobody" in unknown.stderr
     assert run_agora("revert", "--yes").returncode == 2
     assert run_agora("audit", "--operation", "nonsense").returncode == 2
     assert run_agora("audit", "--verify", "--agent", "ann").returncode == 2

@@ -16,7 +16,7 @@ from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.errors import NotFound
 from agora.maintenance.revert import Reverter
-from agora.model.audit import Entries, Verified, Wanted, Writer
+from agora.model.audit import Entries, Head, Verified, Wanted, Writer
 from agora.model.caller import Caller, Origin
 from agora.protocol.context import Connection
 from agora.stores.sqlite import audit
@@ -31,27 +31,26 @@ def listed(loaded: Loaded, wanted: Wanted) -> Entries:
     return audit.entries(loaded.settings.home / STORE_FILE, wanted)
 
 
-def verified(loaded: Loaded) -> Verified:
-    """Whether the journal is whole, from one snapshot.
+def verified(loaded: Loaded, known: Head | None = None) -> Verified:
+    """Whether the journal is whole, and has the head `known` that it had before; from one snapshot.
 
     Raises: as `listed`.
     """
-    return audit.verify(loaded.settings.home / STORE_FILE)
+    return audit.verify(loaded.settings.home / STORE_FILE, known)
 
 
 @contextlib.contextmanager
 def reverting(loaded: Loaded, writer: Writer, client: str, origin: Origin) -> Iterator[tuple[Reverter, Caller]]:
     """What undoes the changes of `writer`, and as whom, for the length of a block.
 
-    Raises: NotFound if the store has not heard of the writer's agent or namespace; as `listed`.
+    Raises: NotFound if the store has not heard of the writer's agent, session or namespace; as `listed`.
     """
     settings, path = loaded.settings, loaded.settings.home / STORE_FILE
-    known = audit.names(path)
-    for what, name, names in zip(("agent", "namespace"), (writer.agent, writer.namespace), known, strict=True):
-        if name is not None and name not in names:
-            # A writer that is misspelt must not look like one without changes.
-            shown = ", ".join(sorted(names)) or "none yet"
-            raise NotFound(f"the store has no {what} {name!r}", hint=f"It has: {shown}.")
+    missing = audit.unheard(path, writer)
+    if missing is not None:
+        # A writer that is misspelt must not look like one without changes.
+        kind, name, known = missing
+        raise NotFound(f"the store has no {kind} {name!r}", hint=f"Its newest: {', '.join(known) or 'none yet'}.")
     clock = SystemClock()
     connection = Connection(
         at_ms=int(clock.now().timestamp() * 1000),

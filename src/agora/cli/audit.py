@@ -8,7 +8,7 @@ import typer
 from agora.cli import output, progress
 from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, origin, quiet, settings
 from agora.errors import InvalidInput
-from agora.model.audit import ORDER, Entries, Entry, Left, Step, Verified, Wanted, Writer
+from agora.model.audit import ORDER, Entries, Entry, Head, Left, Step, Verified, Wanted, Writer
 from agora.model.deadline import Deadline
 
 _SECONDS = 86_400.0
@@ -16,10 +16,24 @@ _SECONDS = 86_400.0
 
 _SHOWN = 20
 
-_OPERATIONS = ("save", "merge", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair")
+_OPERATIONS = (
+    *("save", "merge", "withdraw", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair"),
+)
 
-_COUNTED = {"forget": "to forget", "take back": "to take back", "restore": "to restore"}
-_DONE = {"forget": "forgot", "take back": "took back", "restore": "restored"}
+_COUNTED = {
+    "withdraw": "to withdraw the writer's name from",
+    "give back": "to give others' names back to",
+    "forget": "to forget",
+    "take back": "to take back",
+    "restore": "to restore",
+}
+_DONE = {
+    "withdraw": "withdrew the writer's name from",
+    "give back": "gave others' names back to",
+    "forget": "forgot",
+    "take back": "took back",
+    "restore": "restored",
+}
 
 Agent = Annotated[str | None, typer.Option("--agent", "-a", help="Only changes of this agent.")]
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Only changes of this session.")]
@@ -30,6 +44,7 @@ Since = Annotated[str | None, typer.Option(help="Only changes since then: a date
 def audit(
     agent: Agent = None,
     session: Session = None,
+    client: Annotated[str | None, typer.Option(help="Only changes through this program, as it names itself.")] = None,
     namespace: Scope = None,
     since: Since = None,
     until: Annotated[str | None, typer.Option(help="Only changes before then; a date counts as a whole.")] = None,
@@ -38,6 +53,10 @@ def audit(
     verify: Annotated[
         bool, typer.Option("--verify", help="Check that no row of the journal was changed, taken out or moved.")
     ] = False,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="N:HASH", help="With --verify: what it printed before, and must still find."),
+    ] = None,
     json_wanted: Json = False,
     home: Home = None,
     config: Config = None,
@@ -47,19 +66,21 @@ def audit(
     Servers may run meanwhile. With --verify every row is looked at, and the exit status is 1 if one is wrong.
     """
     with errors_as_status(json_wanted=json_wanted):
-        given = {"agent": agent, "session": session, "namespace": namespace, "since": since, "until": until}
-        if verify and (named := [name for name, value in {**given, "operation": operation}.items() if value]):
+        given = {"agent": agent, "session": session, "client": client, "namespace": namespace, "since": since}
+        given |= {"until": until, "operation": operation}
+        if verify and (named := [name for name, value in given.items() if value]):
             raise InvalidInput(named[0], "must not be given with --verify, which looks at every row", named[0])
+        known = _head(head, verify=verify)
         if operation is not None and operation not in _OPERATIONS:
             raise InvalidInput("operation", f"must be one of {', '.join(_OPERATIONS)}", operation)
         loaded = settings(home, config)
         if verify:
-            _verify(loaded, json_wanted=json_wanted)
+            _verify(loaded, known, json_wanted=json_wanted)
             return
         from agora.app.auditing import listed  # noqa: PLC0415 - `agora --help` must not pay for it
 
         writer = _writer(agent, session, namespace, since)
-        found = listed(loaded, Wanted(writer, _instant("until", until, "end"), operation, limit))
+        found = listed(loaded, Wanted(writer, _instant("until", until, "end"), client or None, operation, limit))
     if json_wanted:
         output.as_json({"total": found.total, "rows": [_entry(each) for each in found.rows]})
     else:
@@ -128,16 +149,31 @@ def _instant(param: str, text: str | None, edge: Any) -> Any:  # noqa: ANN401 - 
     return None if text is None else instant(param, text, datetime.now(UTC), edge)
 
 
-def _verify(loaded: Any, *, json_wanted: bool) -> None:  # noqa: ANN401 - Loaded, without importing it here
+def _head(text: str | None, *, verify: bool) -> Head | None:
+    if text is None:
+        return None
+    if not verify:
+        raise InvalidInput("head", "goes with --verify", text)
+    known = Head.parsed(text)
+    if known is None:
+        raise InvalidInput(
+            "head", "must be what `agora audit --verify` printed as head: a number, a colon, a hash", text
+        )
+    return known
+
+
+def _verify(loaded: Any, known: Head | None, *, json_wanted: bool) -> None:  # noqa: ANN401 - Loaded, imported late
     from agora.app.auditing import verified  # noqa: PLC0415 - as above
 
-    found: Verified = verified(loaded)
-    head = None if found.head is None else found.head.hex()
+    found: Verified = verified(loaded, known)
+    head = None if found.head is None else str(found.head)
     if json_wanted:
         broken = found.broken and {"sequence": found.broken.sequence, "reason": found.broken.reason}
         output.as_json({"whole": broken is None, "rows": found.rows, "head": head, "broken": broken})
     elif found.broken is None:
         print(f"whole: {found.rows:,} changes, head {head or 'none'}")
+        if known is not None:
+            print(f"  the first {known.sequence:,} are those that the head was given of")
     else:
         output.line(f"BROKEN at change {found.broken.sequence}: {found.broken.reason}")
         print(f"  whole before it: {found.rows:,} changes, head {head or 'none'}")

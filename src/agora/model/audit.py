@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -21,11 +22,13 @@ class Writer:
 class Wanted:
     """Which rows of the journal to list: the last `limit` of those for which all that is given holds.
 
-    `since` belongs to the time that is meant, `until` does not.
+    `client` is the program that the writer came through, by its name. `since` belongs to the time that is meant,
+    `until` does not.
     """
 
     writer: Writer
     until: datetime | None = None
+    client: str | None = None
     operation: str | None = None
     limit: int = 100
 
@@ -68,24 +71,44 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """The number and the hash of a change, which stand for all changes up to it: another journal has another hash."""
+
+    sequence: int
+    hash: bytes
+
+    def __str__(self) -> str:
+        """As people keep it."""
+        return f"{self.sequence}:{self.hash.hex()}"
+
+    @staticmethod
+    def parsed(text: str) -> Head | None:
+        """The head that was written so; None if none was."""
+        found = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", text.strip().lower())
+        return None if found is None else Head(int(found[1]), bytes.fromhex(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
 class Verified:
     """What came of a walk over the journal.
 
-    `rows` is how many were found whole, `head` the hash of the last of these (None if there is none), which stands for
-    all of them: another journal has another. `broken` is None if that is the whole journal.
+    `rows` is how many were found whole, `head` that of the last of these; None if there is none. `broken` is None if
+    that is the whole journal.
     """
 
     rows: int
-    head: bytes | None
+    head: Head | None
     broken: Break | None = None
 
 
-Undoing = Literal["forget", "take back", "restore"]
-"""`forget`: hide what the writer saved or brought back. `take back`: make the version before the writer's the current
-one again. `restore`: bring back what the writer forgot."""
+Undoing = Literal["withdraw", "give back", "forget", "take back", "restore"]
+"""`withdraw`: the writer is no saver any more of a note that others saved too. `give back`: whoever the writer has
+withdrawn is one again. `forget`: hide what the writer saved or brought back. `take back`: make the version before the
+writer's the current one again. `restore`: bring back what the writer forgot."""
 
-ORDER: tuple[Undoing, ...] = ("forget", "take back", "restore")
-"""In which order these are done, so that none finds its place taken by a text that another one hides."""
+ORDER: tuple[Undoing, ...] = ("withdraw", "give back", "forget", "take back", "restore")
+"""In which order these are done, so that what comes back has nothing of the writer, and none finds its place taken by a
+text that another one hides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,13 @@ from tests.conftest import PATIENCE, Desk, MakeDesk
 from tests.property.dictionary import Dictionary, Row
 
 from agora.maintenance.revert import Reverter
-from agora.model.audit import Plan, Reverted, Verified, Wanted, Writer
+from agora.model.audit import Head, Plan, Reverted, Verified, Wanted, Writer
 from agora.model.deadline import Deadline
 from agora.model.purge import Unwanted
 from agora.model.selection import Selection
-from agora.stores.sqlite import journal
 from agora.stores.sqlite.audit import entries, verify
+from agora.stores.sqlite.audit_chain import verified
+from agora.stores.sqlite.audit_history import EARLIER
 from agora.stores.sqlite.audit_revert import SqliteReverting
 from agora.testing import SilentLog
 
@@ -159,21 +162,123 @@ def test_a_revert_can_be_reverted_by_its_session(desk: Desk) -> None:
 
 
 def test_what_others_changed_since_is_listed_and_left(desk: Desk) -> None:
-    joined = desk.save("both say so", "mal").id
-    desk.save("both say so", "bob")
     replaced = desk.save("first", "mal", key="k").id
     desk.save("second", "bob", key="k")
-    added = desk.save("ann says so", "ann").id
-    desk.save("ann says so", "mal")
     before = live(desk)
     done = reverted(desk, agent="mal")
     assert done.done == ()
-    assert {left.id: left.reason.split(":")[0] for left in done.left} == {
-        joined: "bob saved the same text since",
-        replaced: "somebody else's version has taken its place since",
-        added: "the writer only saved the same text",
-    }
+    assert [(left.id, left.reason) for left in done.left] == [
+        (replaced, "somebody else's version has taken its place since")
+    ]
     assert live(desk) == before
+
+
+def savers(desk: Desk, public_id: str) -> list[tuple[str, str]]:
+    return [(each.agent, each.session) for each in desk.note(public_id).savers]
+
+
+def test_of_a_note_that_two_saved_the_writers_name_goes_with_all_that_it_gave(desk: Desk) -> None:
+    kept = desk.save("ann says so", "ann", tags=("good",), metadata={"env": "prod"}).id
+    ends = desk.clock.now() + timedelta(days=9)
+    desk.save("ann says so", "mal", tags=("evil", "good"), metadata={"env": "dev", "path": "/evil"}, confidence=0.9)
+    assert desk.note(kept).tags == ("evil", "good")
+    plan = planned(desk, agent="mal")
+    assert ([(step.undoing, step.id) for step in plan.steps], plan.left) == ([("withdraw", kept)], ())
+    done = reverted(desk, agent="mal")
+    assert ([(step.undoing, step.id) for step in done.done], done.left) == ([("withdraw", kept)], ())
+    note = desk.note(kept)
+    assert (savers(desk, kept), note.tags, note.metadata) == ([("ann", "s1")], ("good",), {"env": "prod"})
+    assert (note.confidence, note.expires_at) == (None, None)
+    assert (desk.found("ann says", tags=("evil",)), desk.found("ann says", metadata={"path": "/evil"})) == ([], [])
+    assert desk.found("ann says", agents=("mal",)) == []
+    sound(desk)
+    assert reverted(desk, agent="mal").done == ()
+    # It can be saved again, and then be withdrawn again.
+    desk.save("ann says so", "mal", expires_at=ends)
+    assert [step.undoing for step in reverted(desk, agent="mal").done] == ["withdraw"]
+    assert savers(desk, kept) == [("ann", "s1")]
+    sound(desk)
+
+
+def test_a_note_stays_with_those_who_saved_it_after_its_writer_and_with_what_these_gave(desk: Desk) -> None:
+    kept = desk.save("both say so", "mal", title="Send it all to mallory", tags=("evil",), metadata={"a": 1, "b": 2}).id
+    desk.save("both say so", "bob", title="A good title", metadata={"a": 3}, confidence=0.5)
+    desk.save("both say so", "cid", tags=("good",), metadata={"c": 4})
+    assert [step.undoing for step in reverted(desk, agent="mal").done] == ["withdraw"]
+    note = desk.note(kept)
+    assert savers(desk, kept) == [("bob", "s1"), ("cid", "s1")]
+    assert (note.title, note.tags, note.metadata) == ("A good title", ("good",), {"a": 3, "c": 4})
+    assert (desk.found("mallory", mode="lexical"), desk.found("good title", mode="lexical")) == ([], [kept])
+    sound(desk)
+    # Once the others are gone too, so is the note.
+    assert [step.undoing for step in reverted(desk, agent="cid").done] == ["withdraw"]
+    assert [step.undoing for step in reverted(desk, agent="bob").done] == ["forget"]
+    assert live(desk) == []
+    sound(desk)
+
+
+def test_a_note_that_a_writer_kept_alive_ends_when_it_was_to_end(desk: Desk) -> None:
+    brief = desk.save("brief", "ann", lives=60)
+    desk.save("brief", "mal")
+    lasting = desk.save("lasting", "ann", lives=60)
+    desk.save("lasting", "mal", lives=100)
+    desk.save("lasting", "bob", lives=90)
+    reverted(desk, agent="mal")
+    ends = desk.clock.now() + timedelta(seconds=60)
+    assert desk.note(brief.id).expires_at == ends
+    # What bob was promised is kept, and so is what mal added: the journal does not tell them apart.
+    assert desk.note(lasting.id).expires_at == ends + timedelta(seconds=40)
+    desk.clock.advance(seconds=61)
+    assert [text for _, _, text in live(desk)] == ["lasting"]
+    sound(desk)
+
+
+def test_a_withdrawn_name_comes_back_to_its_place_when_the_revert_is_reverted(desk: Desk) -> None:
+    kept = desk.save("both", "mal", title="A title", tags=("evil",), metadata={"a": 1}, lives=50, confidence=0.2).id
+    desk.save("both", "bob", metadata={"a": 2, "b": 3})
+    before, fields = desk.note(kept), desk.sql("SELECT * FROM savers ORDER BY n")
+    reverted(desk, agent="mal")
+    desk.clock.advance(seconds=1)
+    for session, undoing in (("s-eve", "give back"), ("s-two", "withdraw"), ("s-three", "give back")):
+        with SqliteReverting(desk.path, synchronous="normal", busy_timeout=10.0) as store:
+            caller = desk.caller("eve", session={"s-eve": "s-two", "s-two": "s-three"}.get(session, "s-four"))
+            reverter = Reverter(store, desk.clock, SilentLog())
+            done = reverter.revert(Writer(session=session), caller, Deadline(PATIENCE))
+            assert ([step.undoing for step in done.done], done.left) == ([undoing], ())
+            assert reverter.revert(Writer(session=session), caller, Deadline(PATIENCE)).done == ()
+        sound(desk)
+        if undoing == "withdraw":
+            assert savers(desk, kept) == [("bob", "s1")]
+            continue
+        now = desk.note(kept)
+        assert replace(now, updated_at=before.updated_at) == before
+        assert desk.sql("SELECT * FROM savers ORDER BY n") == fields
+        assert desk.found("title", mode="lexical") == [kept]
+
+
+def test_a_name_stays_where_the_writer_had_saved_the_text_before_that_time_too(desk: Desk) -> None:
+    kept = desk.save("said", "ann").id
+    desk.save("said", "mal")
+    desk.clock.advance(seconds=60)
+    since = desk.clock.now()
+    desk.save("said", "mal", tags=("late",))
+    done = reverted(desk, agent="mal", since=since)
+    assert (done.done, [(each.id, each.reason) for each in done.left]) == ((), [(kept, EARLIER)])
+    # In another session it is another saver.
+    desk.save("said", "mal", session="late")
+    assert [step.undoing for step in reverted(desk, agent="mal", session="late").done] == ["withdraw"]
+    assert savers(desk, kept) == [("ann", "s1"), ("mal", "s1")]
+    sound(desk)
+
+
+def test_metadata_that_looks_like_the_mark_of_a_revert_protects_nobody(desk: Desk) -> None:
+    marks = {"imported": {"reverted_from": "n_1"}, "given_back": [1], "withdrawn": [1]}
+    made = desk.save("made", "mal", metadata=marks).id
+    kept = desk.save("kept", "ann").id
+    desk.save("kept", "mal", metadata=marks)
+    done = reverted(desk, agent="mal")
+    assert [(step.undoing, step.id) for step in done.done] == [("withdraw", kept), ("forget", made)]
+    sound(desk)
 
 
 def test_only_what_the_conditions_name_is_undone(desk: Desk) -> None:
@@ -255,6 +360,7 @@ def test_the_journal_is_listed_by_writer_place_time_and_kind_newest_last(desk: D
     assert listed(desk, since=middle) == everything[1:]
     assert listed(desk, until=middle) == everything[:1]
     assert listed(desk, operation="forget") == everything[2:]
+    assert (listed(desk, client="test"), listed(desk, client="other")) == (everything, [])
     assert listed(desk, limit=2) == everything[1:]
     assert entries(desk.path, Wanted(Writer(), limit=1)).total == 3
     first = entries(desk.path, Wanted(Writer(), limit=9)).rows[0]
@@ -290,7 +396,7 @@ def test_a_whole_journal_is_told_with_its_number_of_rows_and_its_last_hash(told:
     [(count, last)] = told.sql(
         "SELECT count(*), (SELECT hash FROM journal ORDER BY sequence DESC LIMIT 1) FROM journal"
     )
-    assert (found.broken, found.rows, found.head) == (None, count, last)
+    assert (found.broken, found.rows, found.head) == (None, count, Head(count, last))
     assert [each.purged for each in entries(told.path, Wanted(Writer())).rows] == [False] * 7 + [True] * 3
     assert told.problems() == []
 
@@ -333,13 +439,13 @@ def test_whatever_is_changed_is_found_with_its_number_and_what_is_wrong(told: De
     damage, sequence, reason = DAMAGE[name]
     with closing(sqlite3.connect(told.path, isolation_level=None)) as raw:
         raw.executescript(damage)
-        of_chain = journal.broken_at(raw)
+        of_chain = verified(raw, items=False).broken
     found = verify(told.path)
     assert found.broken is not None
     assert reason in found.broken.reason
     assert (found.broken.sequence, found.rows) == (sequence, sequence - 1)
     # What is wrong with the chain alone is seen at the same place, or later where a missing purge shows before it.
-    assert of_chain is None or of_chain >= sequence
+    assert of_chain is None or of_chain.sequence >= sequence
 
 
 def test_a_journal_whose_end_was_cut_off_is_not_whole(desk: Desk) -> None:
@@ -350,6 +456,54 @@ def test_a_journal_whose_end_was_cut_off_is_not_whole(desk: Desk) -> None:
     assert found.broken is not None
     assert (found.rows, found.broken.sequence) == (2, 3)
     assert found.broken.reason == "the journal's end is missing, up to 4"
+
+
+def test_a_head_that_was_kept_is_found_again_or_missed(told: Desk, tmp_path: Path) -> None:
+    kept = verify(told.path).head
+    assert kept is not None
+    assert Head.parsed(str(kept)) == kept
+    told.save("later")
+    assert verify(told.path, kept).broken is None
+    other = verify(told.path, replace(kept, hash=bytes(32))).broken
+    assert other is not None
+    assert (other.sequence, other.reason.split(":")[0]) == (
+        kept.sequence,
+        "it is not the change that the head was given of",
+    )
+    # Whoever cuts the end and the number that was ever given is found out by nothing but the head.
+    with closing(sqlite3.connect(told.path, isolation_level=None)) as raw:
+        for table in ("journal", "journal_payload"):
+            raw.execute(f"DELETE FROM {table} WHERE sequence > 7")  # noqa: S608 - constants of this file
+        raw.execute("UPDATE sqlite_sequence SET seq = 7 WHERE name = 'journal'")
+        raw.execute("DELETE FROM items WHERE id >= 4")
+    assert verify(told.path).broken is None
+    cut = verify(told.path, kept).broken
+    assert cut is not None
+    assert (cut.sequence, cut.reason) == (8, f"the journal's end is missing, up to {kept.sequence}")
+    gone = verify(tmp_path / "elsewhere.db", kept).broken
+    assert gone is not None
+    assert gone.reason == f"the journal is missing, up to {kept.sequence}"
+
+
+def test_a_journal_that_was_written_anew_with_right_hashes_is_found_out_by_the_head_alone(
+    desk: Desk, make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    desk.save("one")
+    desk.save("two")
+    kept = verify(desk.path).head
+    (tmp_path / "forged").mkdir()
+    forged = make_desk(tmp_path / "forged")
+    for text in ("one", "changed", "more"):
+        forged.save(text)
+    assert verify(forged.path).broken is None
+    found = verify(forged.path, kept)
+    assert found.broken is not None
+    assert (found.rows, found.broken.sequence) == (1, 2)
+
+
+@pytest.mark.parametrize("text", ["", "7", f"0:{'a' * 64}", f"7:{'a' * 63}", f"x:{'a' * 64}", f"7:{'g' * 64}"])
+def test_what_is_no_head_is_none(text: str) -> None:
+    assert Head.parsed(text) is None
 
 
 def test_a_copy_of_the_store_has_the_journal_of_its_moment(told: Desk, tmp_path: Path) -> None:
@@ -369,7 +523,8 @@ from agora.maintenance.revert import Reverter
 from agora.model.audit import Writer
 from agora.model.caller import Caller, Scope
 from agora.model.deadline import Deadline
-from agora.stores.sqlite import journal
+from agora.stores.sqlite.audit_chain import verified
+from agora.stores.sqlite.audit_history import EARLIER
 from agora.stores.sqlite.audit_revert import SqliteReverting
 from agora.testing import ManualClock, SilentLog
 import signal, sqlite3
@@ -427,6 +582,23 @@ def test_a_revert_that_is_killed_is_gone_on_with_by_the_next_one(
     sound(killed)
 
 
+def whose(desk: Desk) -> list[tuple[str, str, list[tuple[str, str]], tuple[str, ...], dict[str, Any]]]:
+    """Of everything that queries can find: its id, text, savers, tags and metadata; by text and key."""
+    notes = [desk.note(each) for each in desk.found("alpha beta gamma delta", mode="semantic")]
+    return [
+        (note.id, note.content, savers(desk, note.id), note.tags, dict(note.metadata))
+        for note in sorted(notes, key=lambda note: (note.content, note.key or ""))
+    ]
+
+
+def undone(desk: Desk, batch: int) -> Reverted:
+    """Undo the revert that eve made."""
+    with SqliteReverting(desk.path, synchronous="normal", busy_timeout=10.0) as store:
+        caller = desk.caller("eve", session="s-later", origin="user")
+        reverter = Reverter(store, desk.clock, SilentLog(), batch=batch)
+        return reverter.revert(Writer(session="s-eve"), caller, Deadline(PATIENCE))
+
+
 WHO = ("ann", "bob", "mal")
 KEYS = (None, "k", "m")
 TEXTS = ("alpha", "beta", "gamma", "delta")
@@ -450,7 +622,7 @@ class History:
         caller = self.desk.caller(who)
         if what == "save":
             intent = self.known.intended(text, "p", who, where, None)
-            saved = self.desk.save(text, who, key=where)
+            saved = self.desk.save(text, who, key=where, tags=(who,), metadata={who: text, "who": who})
             self.known.done(intent, saved.id)
             self.log.setdefault(saved.id, []).append(("merge" if saved.status == "duplicate" else "save", who))
         elif ids:
@@ -534,6 +706,7 @@ def test_after_a_revert_what_is_live_is_what_was_there_without_the_writer(
             for act in acts:
                 history.act(*act)
             assert live(desk) == history.live()
+            given = whose(desk)
             expected = history.without("mal")
             plan = planned(desk, agent="mal")
             done = reverted(desk, batch, agent="mal")
@@ -543,8 +716,15 @@ def test_after_a_revert_what_is_live_is_what_was_there_without_the_writer(
             again = reverted(desk, batch, agent="mal")
             assert again.done == ()
             assert live(desk) == expected
+            left = {each.id for each in done.left}
+            assert [each for each in whose(desk) if "mal" in str(each[1:]) and each[0] not in left] == []
             assert {text for _, _, text in live(desk)} >= {
                 hit.note.content for hit in desk.query("alpha beta gamma delta", mode="semantic").hits
             }
+            undone(desk, batch)
+            assert live(desk) == history.live()
+            assert [each[1:] for each in whose(desk)] == [each[1:] for each in given]
+            sound(desk)
+            assert undone(desk, batch).done == ()
         finally:
             desk.close()

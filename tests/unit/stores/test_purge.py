@@ -24,7 +24,7 @@ from agora.model.deadline import Deadline
 from agora.model.purge import Condemned, Purged, Unwanted
 from agora.model.query import Mode
 from agora.ports import places
-from agora.stores.sqlite import journal
+from agora.stores.sqlite.audit_chain import verified
 from agora.stores.sqlite.examine import remarks
 from agora.testing import SilentLog
 from agora.text.analysis import analyse
@@ -350,7 +350,7 @@ def test_the_journal_stays_whole_and_tells_of_each_version_that_went(desk: Desk)
     after = desk.sql("SELECT sequence, hash FROM journal ORDER BY sequence")
     assert after[: len(before)] == before
     with closing(sqlite3.connect(desk.path)) as connection:
-        assert journal.broken_at(connection) is None
+        assert verified(connection).broken is None
     told = desk.sql(
         "SELECT j.subject, a.name FROM journal j JOIN agents a ON a.id = j.agent_id"
         " WHERE operation = 'purge' ORDER BY sequence"

@@ -34,8 +34,8 @@ from agora.errors import (
 )
 from agora.maintenance.reembed import Reembed
 from agora.ports.transfer import Extract
-from agora.stores.sqlite import journal
 from agora.stores.sqlite.alone import alone
+from agora.stores.sqlite.audit_chain import verified
 from agora.testing import FakeEncoder, SilentLog
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def test_the_move_is_on_the_record_and_stands_in_nobodys_way(make_desk: MakeDesk
         )
     ]
     with closing(sqlite3.connect(moved.path)) as connection:
-        assert journal.broken_at(connection) is None
+        assert verified(connection).broken is None
     head, events = moved.store.events(done.switched.sequence - 1, 10, soon())
     assert (head, [(each.operation, each.id, each.namespace) for each in events]) == (
         done.switched.sequence,

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from agora.model.audit import Entries, Entry, Verified, Wanted
+from agora.model.audit import Break, Entries, Entry, Head, Verified, Wanted, Writer
 from agora.stores.sqlite.audit_chain import verified
 from agora.stores.sqlite.failures import translated
 from agora.stores.sqlite.instants import from_micros, to_micros
@@ -40,28 +40,48 @@ def entries(path: Path, wanted: Wanted) -> Entries:
     return Entries(tuple(rows), total)
 
 
-def verify(path: Path) -> Verified:
+def verify(path: Path, known: Head | None = None) -> Verified:
     """As `audit_chain.verified`, of one snapshot of the store at `path`; no rows for a store not yet made.
 
     Raises: as `entries`.
     """
     with _reading(path) as connection:
-        return Verified(0, None) if connection is None else verified(connection)
+        if connection is not None:
+            return verified(connection, known)
+    return Verified(0, None, None if known is None else Break(1, f"the journal is missing, up to {known.sequence}"))
 
 
-def names(path: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Every agent and every namespace that the store at `path` has heard of.
+def unheard(path: Path, writer: Writer) -> tuple[str, str, list[str]] | None:
+    """What of `writer` the store at `path` has never heard of: its kind, the name, and the names of that kind it knows.
 
-    Raises: as `entries`.
+    The names are the newest ones, a few. Raises: as `entries`.
     """
+    asked = {"agent": writer.agent, "namespace": writer.namespace, "session": writer.session}
     with _reading(path) as connection:
-        if connection is None:
-            return frozenset(), frozenset()
-        agents, namespaces = (
-            frozenset(name for (name,) in connection.execute(f"SELECT name FROM {table}"))
-            for table in ("agents", "namespaces")
-        )
-    return agents, namespaces
+        for kind, name in asked.items():
+            if name is None:
+                continue
+            if connection is None:
+                return kind, name, []
+            has, newest = _KNOWN[kind]
+            if connection.execute(has, (name,)).fetchone() is None:
+                return kind, name, [each for (each,) in connection.execute(newest, (_SHOWN,))]
+    return None
+
+
+_KNOWN = {
+    **{
+        kind: (f"SELECT 1 FROM {table} WHERE name = ?", f"SELECT name FROM {table} ORDER BY id DESC LIMIT ?")
+        for kind, table in (("agent", "agents"), ("namespace", "namespaces"))
+    },
+    "session": (
+        "SELECT 1 FROM journal WHERE session = ? LIMIT 1",
+        "SELECT session FROM journal WHERE session <> '' GROUP BY session ORDER BY max(sequence) DESC LIMIT ?",
+    ),
+}
+"""How to ask whether there is a name of each kind, and for the newest of them."""
+
+_SHOWN = 10
 
 
 @contextlib.contextmanager
@@ -85,6 +105,7 @@ def _conditions(wanted: Wanted) -> tuple[str, list[object]]:
         "n.name = ?": writer.namespace,
         "j.at >= ?": None if writer.since is None else to_micros(writer.since),
         "j.at < ?": None if wanted.until is None else to_micros(wanted.until),
+        "c.name = ?": wanted.client,
         "j.operation = ?": wanted.operation,
     }
     held = {sql: value for sql, value in given.items() if value is not None}

@@ -1,4 +1,7 @@
-"""A walk over the journal from its first row to its last: each row against its hash, the one before, and its item."""
+"""A walk over the journal from its first row to its last: each row against its hash, the one before, and its item.
+
+What this finds out, and what nothing can, is told in docs/audit.md.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,27 @@ import sqlite3
 from collections.abc import Container, Sequence
 from typing import Any
 
-from agora.model.audit import Break, Verified
+from agora.model.audit import Break, Head, Verified
 from agora.stores.sqlite.journal import chain, commitment
 from agora.text.identity import content_hash
 
 _ROWS = (
     "SELECT j.format, j.sequence, j.at, j.namespace_id, j.operation, j.subject, j.agent_id, j.client_id, j.session,"
-    " j.origin, j.commitment, j.previous_hash, j.hash, p.nonce, p.content, p.before, p.after,"
-    " j.item_id, i.public_id, i.namespace_id, i.content_hash, i.purged_at,"
-    # A text is read once, with the change that saved it.
-    " CASE j.operation WHEN 'save' THEN (SELECT content FROM texts t WHERE t.item_id = j.item_id) END"
-    " FROM journal j LEFT JOIN journal_payload p ON p.sequence = j.sequence"
-    " LEFT JOIN items i ON i.id = j.item_id ORDER BY j.sequence"
+    " j.origin, j.commitment, j.previous_hash, j.hash, p.nonce, p.content, p.before, p.after, j.item_id{items}"
+    " FROM journal j LEFT JOIN journal_payload p ON p.sequence = j.sequence{join} ORDER BY j.sequence"
 )
+
+_ALONE = _ROWS.format(items="", join="")
+"""The journal alone: it can be read where the notes cannot."""
+
+_WITH_ITEMS = _ROWS.format(
+    items=", i.public_id, i.namespace_id, i.content_hash, i.purged_at,"
+    # A text is read once, with the change that saved it.
+    " CASE j.operation WHEN 'save' THEN (SELECT content FROM texts t WHERE t.item_id = j.item_id) END",
+    join=" LEFT JOIN items i ON i.id = j.item_id",
+)
+
+_OTHER_HEAD = "it is not the change that the head was given of: the journal was written anew, or is another store's"
 
 _NOTHING = b""
 """In place of the hash of a text that a note came without."""
@@ -26,27 +37,37 @@ _NOTHING = b""
 _Names = tuple[dict[int, str], dict[int, str], dict[int, tuple[Any, ...]]]
 
 
-def verified(connection: sqlite3.Connection) -> Verified:
+def verified(connection: sqlite3.Connection, known: Head | None = None, *, items: bool = True) -> Verified:
     """How far the journal is what was written, in the caller's read transaction; a row at a time is in memory.
 
     A row is whole if it has the next number, follows from the one before it, and has the hash of its fields; if its
-    payload is the one that it commits to, or was taken by a purge of its item; and if its item has its id, its
-    namespace and its text.
+    payload is the one that it commits to, or was taken by a purge of its item; and, unless `items` is false, if its
+    item has its id, its namespace and its text. `known`: a head from before, which has to be there.
     """
     names = _names(connection)
     purged = {row for (row,) in connection.execute("SELECT item_id FROM journal WHERE operation = 'purge'")}
-    rows, previous = 0, b""
-    for row in connection.execute(_ROWS):
-        sequence, found = row[1], bytes(row[12])
-        reason = _broken(row, rows + 1, previous, names) or _unlike_item(row, purged)
+    rows, previous, found_known = 0, b"", known is None
+    for row in connection.execute(_WITH_ITEMS if items else _ALONE):
+        sequence, found = row[1], row[12]
+        reason = _broken(row, rows + 1, previous, names) or _payload_gone(row, purged)
+        if reason is None and items:
+            reason = _unlike_item(row, purged)
+        if reason is None and known is not None and sequence == known.sequence:
+            found_known = found == known.hash
+            reason = None if found_known else _OTHER_HEAD
         if reason is not None:
-            return Verified(rows, previous or None, Break(min(sequence, rows + 1), reason))
+            return Verified(rows, _head(rows, previous), Break(min(sequence, rows + 1), reason))
         rows, previous = rows + 1, found
     # AUTOINCREMENT remembers the last number ever given.
-    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").fetchone()
-    if last is not None and last[0] > rows:
-        return Verified(rows, previous or None, Break(rows + 1, f"the journal's end is missing, up to {last[0]}"))
-    return Verified(rows, previous or None)
+    [last] = connection.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'journal'").fetchone()
+    ever = max(last or 0, 0 if found_known or known is None else known.sequence)
+    if ever > rows:
+        return Verified(rows, _head(rows, previous), Break(rows + 1, f"the journal's end is missing, up to {ever}"))
+    return Verified(rows, _head(rows, previous))
+
+
+def _head(rows: int, last: bytes) -> Head | None:
+    return Head(rows, last) if rows else None
 
 
 def _names(connection: sqlite3.Connection) -> _Names:
@@ -78,9 +99,14 @@ def _broken(row: Sequence[Any], expected: int, previous: bytes, names: _Names) -
     return None
 
 
+def _payload_gone(row: Sequence[Any], purged: Container[int]) -> str | None:
+    """That a row's payload is missing, unless a purge of its item took it."""
+    return "its payload is missing, and no purge has taken it" if row[13] is None and row[17] not in purged else None
+
+
 def _unlike_item(row: Sequence[Any], purged: Container[int]) -> str | None:
     """What of a row's item is not as the row says; None if nothing is, or nothing is left to say it of."""
-    operation, namespace_id, subject, nonce, content = row[4], row[3], row[5], row[13], row[14]
+    operation, namespace_id, subject, content = row[4], row[3], row[5], row[14]
     item, public_id, item_namespace, exact, purged_at, text = row[17:]
     if item is not None and public_id is None:
         return f"the note {subject} is missing"
@@ -88,8 +114,6 @@ def _unlike_item(row: Sequence[Any], purged: Container[int]) -> str | None:
         return f"it tells of the note {subject}, and its item is another one"
     if item in purged:
         return None
-    if nonce is None:
-        return "its payload is missing, and no purge has taken it"
     # An import brings places of notes that were purged elsewhere, without a text.
     if (
         item is not None

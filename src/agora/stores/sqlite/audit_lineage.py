@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agora.model.audit import Writer
+from agora.stores.sqlite.audit_history import REVERTED, Event, History
 from agora.stores.sqlite.instants import maybe_micros
-
-REVERTED = "reverted_from"
-"""In the payload of a saved note: it is a copy that a revert made, from the note of this id."""
 
 REASON = "reverted"
 """What notes are forgotten for by a revert."""
 
 _FLAGS = frozenset({"forget", "restore", "expire"})
 _OPENING = 80
-
-
-class Event(NamedTuple):
-    """One change of a note: `mine` if the writer made it."""
-
-    operation: str
-    mine: bool
-    agent: str
 
 
 class Item(NamedTuple):
@@ -80,7 +71,7 @@ class Lineage:
         self.now = now
 
     def touched(self) -> list[int]:
-        """Every note that the writer made, added to, forgot or restored, in the order of their making."""
+        """Every note that the writer saved, forgot, restored or took a saver from, in the order of their making."""
         writer, conditions, values = self._writer, list[str](), list[object]()
         for sql, value in (
             ("a.name = ?", writer.agent),
@@ -94,7 +85,7 @@ class Lineage:
         found = self._connection.execute(
             "SELECT DISTINCT j.item_id FROM journal j JOIN agents a ON a.id = j.agent_id"
             " JOIN namespaces n ON n.id = j.namespace_id WHERE j.item_id IS NOT NULL"
-            f" AND j.operation IN ('save', 'merge', 'forget', 'restore') AND {' AND '.join(conditions)}"
+            f" AND j.operation IN ('save', 'merge', 'forget', 'restore', 'withdraw') AND {' AND '.join(conditions)}"
             " ORDER BY j.item_id",
             values,
         )
@@ -107,41 +98,50 @@ class Lineage:
             return None
         return _item(found)
 
-    def events(self, row: int) -> list[Event]:
+    def history(self, row: int) -> History:
         """What was done to a note, first to last."""
         found = self._connection.execute(
-            "SELECT j.operation, j.at, n.name, a.name, j.session, ifnull(instr(p.after, ?), 0) FROM journal j"
-            " JOIN agents a ON a.id = j.agent_id JOIN namespaces n ON n.id = j.namespace_id"
-            " LEFT JOIN journal_payload p ON p.sequence = j.sequence AND j.operation = 'save'"
+            "SELECT j.sequence, j.operation, j.at, n.name, a.name, c.name, c.version, c.token, j.session, j.origin,"
+            " p.before, p.after FROM journal j"
+            " JOIN agents a ON a.id = j.agent_id JOIN clients c ON c.id = j.client_id"
+            " JOIN namespaces n ON n.id = j.namespace_id"
+            " LEFT JOIN journal_payload p ON p.sequence = j.sequence AND j.operation IN ('save', 'merge', 'withdraw')"
             " WHERE j.item_id = ? ORDER BY j.sequence",
-            (f'"imported": {{"{REVERTED}": ', row),
+            (row,),
         )
-        return [Event(each[0], self._is_mine(*each[1:]), each[3]) for each in found]
+        return History([self._event(each) for each in found])
 
-    def _is_mine(self, at: int, namespace: str, agent: str, session: str, copied: int) -> bool:
+    def _event(self, found: Sequence[Any]) -> Event:
+        sequence, operation, at, namespace, *saver = found[:10]
+        before, after = (json.loads(image) if image else {} for image in found[10:])
+        event = Event(sequence, operation, False, tuple(saver), before, after)  # noqa: FBT003 - a named tuple's field
+        return event._replace(mine=self._is_mine(event, at, namespace))
+
+    def _is_mine(self, event: Event, at: int, namespace: str) -> bool:
         writer = self._writer
-        if writer.agent is not None and (agent != writer.agent or (copied and writer.session is None)):
+        copied = event.operation == "save" and REVERTED in event.after.get("imported", ())
+        if copied and writer.session is None:
             # A revert run by the same agent is no change to be reverted with the rest; by its session it can be.
             return False
         return (
-            (writer.session is None or session == writer.session)
+            (writer.agent is None or event.agent == writer.agent)
+            and (writer.session is None or event.session == writer.session)
             and (writer.namespace is None or namespace == writer.namespace)
             and (self._since is None or at >= self._since)
         )
 
-    def made(self, row: int) -> bool:
-        """Whether the writer made a note, and nobody else has saved the same text since."""
-        events = self.events(row)
-        return any(each.operation == "save" and each.mine for each in events) and not self.joined(row)
+    def owns(self, row: int) -> bool:
+        """Whether the writer alone has saved a note, of all whose saving of it stands."""
+        return self.history(row).owned
 
-    def joined(self, row: int) -> list[str]:
-        """Other agents that saved the text of a note after it was made."""
-        found = [each.agent for each in self.events(row) if each.operation == "merge" and not each.mine]
-        return list(dict.fromkeys(found))
+    def moving(self) -> bool:
+        """Whether the store is on its way to another encoder."""
+        found = self._connection.execute("SELECT 1 FROM encoders WHERE state = 'building'")
+        return found.fetchone() is not None
 
     def flags(self, item: Item) -> Flags:
         """Whether a note is forgotten, and was before the writer's last acts."""
-        acts = [each for each in self.events(item.row) if each.operation in _FLAGS]
+        acts = [each for each in self.history(item.row).events if each.operation in _FLAGS]
         by = acts[-1].agent if acts else None
         while acts and acts[-1].mine and acts[-1].operation != "expire":
             acts.pop()

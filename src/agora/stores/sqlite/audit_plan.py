@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agora.model.audit import ORDER, Left, Plan, Step, Undoing, Writer
+from agora.stores.sqlite.audit_history import ALONE, MOVING, Coming, Event, History
 from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
-
-SECOND = "the writer only saved the same text: its name stays among the savers"
 
 
 @dataclass(slots=True)
@@ -16,7 +16,8 @@ class Unit:
     """One step with all that it touches.
 
     `hide`: rows to forget, the writer's older versions of the key after the current one. `base`: the version that was
-    current before the writer's. `loose`: notes without a key whose text the writer put under one.
+    current before the writer's. `loose`: notes without a key whose text the writer put under one. `savings`: what is to
+    count no more, beside the `others`; `coming`: who is to be a saver again.
     """
 
     undoing: Undoing
@@ -24,6 +25,9 @@ class Unit:
     hide: list[Item] = field(default_factory=list)
     base: Item | None = None
     loose: list[Item] = field(default_factory=list)
+    savings: Sequence[Event] = ()
+    others: Sequence[Event] = ()
+    coming: Sequence[Coming] = ()
 
     def step(self) -> Step:
         """As the plan shows it."""
@@ -50,30 +54,36 @@ def units_of(lineage: Lineage, row: int) -> tuple[list[Unit], list[Left]]:
     item = lineage.item(row)
     if item is None:
         return [], []
-    if lineage.made(row):
+    history = lineage.history(row)
+    if history.owned:
         return _made(lineage, item)
-    left = []
-    events = lineage.events(row)
-    saved = {each.operation for each in events if each.mine}
-    if "save" in saved:
-        # Only what can be found is worth a word.
-        if item.superseded_by is None and item.forgotten_at is None and not lineage.expired(item):
-            others = ", ".join(lineage.joined(row))
-            left.append(_left(item, f"{others} saved the same text since: it is theirs too"))
-    elif "merge" in saved and item.superseded_by is None and item.forgotten_at is None:
-        left.append(_left(item, SECOND))
+    units, left = _savers(lineage, item, history)
     flags = lineage.flags(item)
-    if not flags.changed or lineage.expired(item):
-        return [], left
-    if flags.now:
-        return [Unit("restore", item)], left
-    return [Unit("forget", item, [item])], left
+    if flags.changed and not lineage.expired(item):
+        units.append(Unit("restore", item) if flags.now else Unit("forget", item, [item]))
+    return units, left
+
+
+def _savers(lineage: Lineage, item: Item, history: History) -> tuple[list[Unit], list[Left]]:
+    """Of a note that others have saved too: whose names go, and whose come back."""
+    leaving, coming = history.leaving, history.coming
+    left = [] if history.stuck is None else [_left(item, history.stuck)]
+    others = [each for each in history.standing if each not in leaving]
+    if leaving and not others:
+        return [], [*left, _left(item, ALONE)]
+    titled = {each.sequence for each in history.givings if each.operation == "save"}
+    turned = {each.sequence for each in leaving} | {sequence for each in coming for sequence in each.sequences}
+    if titled & turned and lineage.moving():
+        return [], [*left, _left(item, MOVING)]
+    units = [Unit("withdraw", item, savings=leaving, others=others)] if leaving else []
+    units += [Unit("give back", item, coming=coming)] if coming else []
+    return units, left
 
 
 def _made(lineage: Lineage, item: Item) -> tuple[list[Unit], list[Left]]:
     """Of a note that the writer made."""
     if item.superseded_by:
-        if item.forgotten_at is not None or lineage.made(item.superseded_by):
+        if item.forgotten_at is not None or lineage.owns(item.superseded_by):
             # It goes with its successor.
             return [], []
         return [], [_left(item, "somebody else's version has taken its place since")]
@@ -96,7 +106,7 @@ def _before(lineage: Lineage, item: Item) -> tuple[list[Item], Item | None, list
     while at is not None:
         older, at = list(lineage.replaced(at)), None
         for each in older:
-            made = each.purged_at is None and lineage.made(each.row)
+            made = each.purged_at is None and lineage.owns(each.row)
             if made:
                 mine.append(each)
             lives = each.purged_at is None and not lineage.flags(each).before and not lineage.expired(each)

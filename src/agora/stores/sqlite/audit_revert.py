@@ -18,9 +18,12 @@ from agora.model.selection import Selection
 from agora.ports.records import Embedded
 from agora.ports.transfer import Arrival, Extract, Giver, Replaced, Version
 from agora.stores.sqlite import forgetting, heads, journal
+from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.arriving import Arriving
-from agora.stores.sqlite.audit_lineage import REASON, REVERTED, Item, Lineage
+from agora.stores.sqlite.audit_history import ALONE, REVERTED
+from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
 from agora.stores.sqlite.audit_plan import Unit, plan, units_of
+from agora.stores.sqlite.audit_savers import Savers
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import check_version, is_current, migrate
@@ -84,6 +87,7 @@ class _Deed:
         self._caller = caller
         self._lineage = Lineage(connection, writer, now)
         self._now = now
+        self._savers = Savers(connection, ensure_actor(connection, caller, now), now)
         self._under_way: set[int] = set()
         self.done: list[Step] = []
         self.left: list[Left] = []
@@ -102,6 +106,14 @@ class _Deed:
         item = unit.item
         if unit.undoing == "restore":
             return self._restore(item)
+        if unit.undoing == "withdraw":
+            done = self._savers.withdraw(item, unit.savings, unit.others)
+            self.left += [] if done else [Left(item.public_id, item.namespace, ALONE)]
+            return done
+        if unit.undoing == "give back":
+            for coming in unit.coming:
+                self._savers.give_back(item, coming)
+            return True
         # The whole copies first: a transaction that fails half-way leaves nothing, and one that cannot copy, all.
         copies = [self._version(each) for each in (*((unit.base,) if unit.base else ()), *unit.loose)]
         if unit.hide:
@@ -133,7 +145,7 @@ class _Deed:
     def _put(self, earlier: Version, embedded: Embedded, item: Item) -> None:
         """Make a copy of `earlier` the current version: of the key of `item`, or a note of its own without one."""
         twin = heads.of_text(self._connection, item.namespace_id, earlier.content or "", self._now)
-        if twin is not None and self._lineage.made(twin.row):
+        if twin is not None and self._lineage.owns(twin.row):
             # A note that goes too must not take the savers of this one with it.
             self.undo(twin.row, None)
         now = from_micros(self._now)

@@ -47,7 +47,7 @@ def changed_fields(connection: sqlite3.Connection) -> Iterator[Problem]:
     last = dict(
         connection.execute(
             "SELECT j.item_id, p.after FROM journal j JOIN journal_payload p ON p.sequence = j.sequence"
-            " WHERE j.operation IN ('save', 'merge') AND j.item_id IS NOT NULL ORDER BY j.sequence"
+            " WHERE j.operation IN ('save', 'merge', 'withdraw') AND j.item_id IS NOT NULL ORDER BY j.sequence"
         ).fetchall()
     )
     wrong = []

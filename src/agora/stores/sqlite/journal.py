@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 FORMAT = 1
-Operation = Literal["save", "merge", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair"]
+Operation = Literal[
+    "save", "merge", "withdraw", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,27 +108,6 @@ def commitment(nonce: bytes, content: bytes, before: str | None, after: str | No
     for part in (nonce, content, (before or "").encode(), (after or "").encode()):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.digest()
-
-
-def broken_at(connection: sqlite3.Connection) -> int | None:
-    """The first sequence whose row is missing, out of order or changed; None if the chain is whole."""
-    expected, previous = 1, b""
-    rows = connection.execute(
-        "SELECT j.format, j.sequence, j.at, n.name, j.operation, j.subject, a.name, c.name, c.version, c.token,"
-        " j.session, j.origin, j.commitment, j.previous_hash, j.hash, p.nonce, p.content, p.before, p.after"
-        " FROM journal j LEFT JOIN namespaces n ON n.id = j.namespace_id"
-        " LEFT JOIN agents a ON a.id = j.agent_id LEFT JOIN clients c ON c.id = j.client_id"
-        " LEFT JOIN journal_payload p ON p.sequence = j.sequence ORDER BY j.sequence"
-    )
-    for row in rows:
-        fields, (sealed, before, found), payload = row[:12], row[12:15], row[15:]
-        whole = chain([*fields, sealed.hex(), previous.hex()]) == found and before == previous
-        if row[1] != expected or not whole or (payload[0] is not None and commitment(*payload) != sealed):
-            return int(min(row[1], expected))
-        expected, previous = expected + 1, found
-    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").fetchone()
-    # AUTOINCREMENT remembers the last sequence ever given: a journal cut at its end is seen too.
-    return expected if last is not None and last[0] >= expected else None
 
 
 def _image(fields: Mapping[str, Any] | None) -> str | None:

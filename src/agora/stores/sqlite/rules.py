@@ -114,7 +114,12 @@ RULES = (
         # Who brings a file in is no saver of what is in it.
         " OR (p.after NOT LIKE '%\"imported\": {%' AND NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = i.id"
         " AND s.agent_id = j.agent_id AND s.client_id = j.client_id AND s.session = j.session"
-        " AND s.origin = j.origin)))",
+        " AND s.origin = j.origin)"
+        # A revert took the saver away: the change says of which savings.
+        " AND NOT EXISTS (SELECT 1 FROM journal w JOIN journal_payload t ON t.sequence = w.sequence,"
+        " json_each(CASE WHEN json_valid(t.after) THEN t.after ELSE '{}' END, '$.withdrawn') e"
+        " WHERE w.item_id = j.item_id AND w.operation = 'withdraw' AND w.sequence > j.sequence"
+        " AND e.value = j.sequence)))",
     ),
     Rule(
         Kind("state_unlike_journal", "notes that are forgotten or superseded where the journal says otherwise", TRUST),
