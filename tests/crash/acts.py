@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -129,6 +130,19 @@ class Acts:
         done = purger.purge(condemned, _narrow(namespace), Deadline(PATIENCE))
         problems = {each.place: each.problem for each in done.places if each.problem}
         return {"refused": False, "gone": list(condemned.gone), "versions": done.versions, "problems": problems}
+
+    def revert(self, agent: str, batch: int = 3) -> dict[str, int]:
+        """Undo everything that one agent did, a few notes in a transaction; how much was done of each kind."""
+        from agora.maintenance.revert import Reverter  # noqa: PLC0415 - as in `repair`
+        from agora.model.audit import Writer  # noqa: PLC0415 - as in `repair`
+        from agora.stores.sqlite.audit_revert import SqliteReverting  # noqa: PLC0415 - as in `repair`
+
+        with SqliteReverting(self.folder / "agora.db", synchronous="normal", busy_timeout=PATIENCE) as store:
+            reverter = Reverter(store, self.station.clock, SilentLog(), batch=batch)
+            caller = Caller(Scope("p", "test"), "eve", "s-eve", "c", origin="user")
+            return dict(
+                Counter(step.undoing for step in reverter.revert(Writer(agent), caller, Deadline(PATIENCE)).done)
+            )
 
     def query(self, text: str, mode: str = "hybrid") -> list[str]:
         """Ids of what is found, by the cache where it can."""

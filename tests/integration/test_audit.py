@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.integration.processes import RunAgora, Serve
 
@@ -54,3 +55,41 @@ def test_a_writer_that_nobody_knows_or_nobody_named_is_an_error(run_agora: RunAg
     assert run_agora("revert", "--yes").returncode == 2
     assert run_agora("audit", "--operation", "nonsense").returncode == 2
     assert run_agora("audit", "--verify", "--agent", "ann").returncode == 2
+
+
+def test_a_backup_that_is_put_back_brings_the_record_of_its_day_and_what_it_holds_is_reverted_anew(
+    serve: Serve, run_agora: RunAgora, tmp_path: Path
+) -> None:
+    def told(*command: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(run_agora(*command, "--json").stdout)
+        return found
+
+    def first_hit() -> str:
+        return str(server.call("agora_query", query="which port?")["results"][0]["content"])
+
+    server = serve("--namespace", SCOPE)
+    server.call("agora_save", content="use port 8080", key="port", agent="ann")
+    server.call("agora_save", content="use port 1", key="port", agent="mal")
+    server.call("agora_save", content="both say so", agent="ann")
+    server.call("agora_save", content="both say so", agent="mal")
+    then = told("audit", "--verify")["head"]
+    assert run_agora("backup", str(tmp_path / "b.db")).returncode == 0
+    done = {"withdraw": 1, "give_back": 0, "forget": 0, "take_back": 1, "restore": 0}
+    first = told("revert", "--agent", "mal", "--yes")
+    assert first["counts"] == done
+    now = told("audit", "--verify", "--head", then)["head"]
+    assert run_agora("restore-backup", str(tmp_path / "b.db"), "--yes").returncode == 0
+    assert told("audit", "--verify", "--head", then) == {"whole": True, "rows": 5, "head": then, "broken": None}
+    lost = run_agora("audit", "--verify", "--head", now)
+    assert (lost.returncode, "the journal's end is missing" in lost.stdout) == (1, True)
+    assert first_hit() == "use port 1"
+    again = told("revert", "--agent", "mal", "--yes")
+    assert (again["counts"], again["left"]) == (done, [])
+    assert first_hit() == "use port 8080"
+    # The same number, another change: the record of the restored store is another one from here on.
+    other = run_agora("audit", "--verify", "--head", now)
+    assert (other.returncode, "it is not the change that the head was given of" in other.stdout) == (1, True)
+    undone = told("revert", "--session", again["session"], "--yes")
+    # The version that came back, and the one that it is a copy of, as history.
+    assert undone["counts"] == {"withdraw": 0, "give_back": 1, "forget": 0, "take_back": 1, "restore": 1}
+    assert run_agora("doctor").returncode == 0

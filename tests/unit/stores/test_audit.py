@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from contextlib import closing
 from dataclasses import replace
@@ -514,72 +511,6 @@ def test_a_copy_of_the_store_has_the_journal_of_its_moment(told: Desk, tmp_path:
     told.save("later")
     assert verify(told.path).rows == then.rows + 1
     assert verify(copy) == then
-
-
-VICTIM = """
-import os, sys
-from pathlib import Path
-from agora.maintenance.revert import Reverter
-from agora.model.audit import Writer
-from agora.model.caller import Caller, Scope
-from agora.model.deadline import Deadline
-from agora.stores.sqlite.audit_chain import verified
-from agora.stores.sqlite.audit_history import EARLIER
-from agora.stores.sqlite.audit_revert import SqliteReverting
-from agora.testing import ManualClock, SilentLog
-import signal, sqlite3
-import agora.stores.sqlite.connecting as connecting
-
-left = int(sys.argv[2])
-class Dying(connecting.Connection):
-    def execute(self, sql, *values):
-        global left
-        if sql.startswith("INSERT INTO journal VALUES"):
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
-        return super().execute(sql, *values)
-connecting.Connection = Dying
-with SqliteReverting(Path(sys.argv[1]), synchronous="normal", busy_timeout=10.0) as store:
-    caller = Caller(Scope("p", "test"), "eve", "s-eve", "test", origin="user")
-    Reverter(store, ManualClock(), SilentLog(), batch=2).revert(Writer(agent="mal"), caller, Deadline(30))
-"""
-
-
-@pytest.mark.parametrize("dies_at", [1, 2, 4, 7, 10, 12])
-def test_a_revert_that_is_killed_is_gone_on_with_by_the_next_one(
-    make_desk: MakeDesk, tmp_path: Path, dies_at: int
-) -> None:
-    for name in ("whole", "killed"):
-        (tmp_path / name).mkdir()
-    desks = [make_desk(tmp_path / name) for name in ("whole", "killed")]
-    for desk in desks:
-        forgotten = desk.save("ann's own", "ann").id
-        for number in range(3):
-            desk.save(f"value {number}", "ann", key=f"k{number}")
-            desk.save(f"poison {number}", "mal", key=f"k{number}")
-            desk.save(f"junk {number}", "mal")
-        desk.notes.forget(Selection(("p",), (forgotten,)), desk.caller("mal"), Deadline(PATIENCE), dry_run=False)
-    whole, killed = desks
-    reverted(whole, agent="mal")
-    before = killed.sql("SELECT count(*) FROM journal")[0][0]
-    done = subprocess.run(
-        [sys.executable, "-c", VICTIM, str(killed.path), str(dies_at)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        check=False,
-        timeout=60,
-        capture_output=True,
-    )
-    assert done.returncode != 0, done.stderr
-    assert b"Traceback" not in done.stderr, done.stderr
-    # Whole transactions or none: what was under way when it died is not there.
-    assert killed.sql("SELECT count(*) FROM journal")[0][0] < before + dies_at
-    sound(killed)
-    assert live(killed) != live(whole)
-    reverted(killed, agent="mal")
-    assert live(killed) == live(whole)
-    assert reverted(killed, agent="mal").done == ()
-    sound(killed)
 
 
 def whose(desk: Desk) -> list[tuple[str, str, list[tuple[str, str]], tuple[str, ...], dict[str, Any]]]:
