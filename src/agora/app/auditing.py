@@ -43,7 +43,7 @@ def verified(loaded: Loaded, known: Head | None = None) -> Verified:
 def reverting(loaded: Loaded, writer: Writer, client: str, origin: Origin) -> Iterator[tuple[Reverter, Caller]]:
     """What undoes the changes of `writer`, and as whom, for the length of a block.
 
-    Raises: NotFound if the store has not heard of the writer's agent, session or namespace; as `listed`.
+    Raises: NotFound if the store has not heard of a name of the writer's; as `listed`.
     """
     settings, path = loaded.settings, loaded.settings.home / STORE_FILE
     missing = audit.unheard(path, writer)

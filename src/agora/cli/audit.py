@@ -37,6 +37,10 @@ _DONE = {
 
 Agent = Annotated[str | None, typer.Option("--agent", "-a", help="Only changes of this agent.")]
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Only changes of this session.")]
+Client = Annotated[str | None, typer.Option("--client", help="Only changes through this program, as it names itself.")]
+Token = Annotated[
+    str | None, typer.Option("--token-name", help="Only changes by the token of this name; never the secret.")
+]
 Scope = Annotated[str | None, typer.Option("--namespace", "-n", help="Only changes in this scope. Default: all.")]
 Since = Annotated[str | None, typer.Option(help="Only changes since then: a date, a time, 7d.")]
 
@@ -44,7 +48,8 @@ Since = Annotated[str | None, typer.Option(help="Only changes since then: a date
 def audit(
     agent: Agent = None,
     session: Session = None,
-    client: Annotated[str | None, typer.Option(help="Only changes through this program, as it names itself.")] = None,
+    client: Client = None,
+    token_name: Token = None,
     namespace: Scope = None,
     since: Since = None,
     until: Annotated[str | None, typer.Option(help="Only changes before then; a date counts as a whole.")] = None,
@@ -66,8 +71,8 @@ def audit(
     Servers may run meanwhile. With --verify every row is looked at, and the exit status is 1 if one is wrong.
     """
     with errors_as_status(json_wanted=json_wanted):
-        given = {"agent": agent, "session": session, "client": client, "namespace": namespace, "since": since}
-        given |= {"until": until, "operation": operation}
+        given = {"agent": agent, "session": session, "client": client, "token-name": token_name}
+        given |= {"namespace": namespace, "since": since, "until": until, "operation": operation}
         if verify and (named := [name for name, value in given.items() if value]):
             raise InvalidInput(named[0], "must not be given with --verify, which looks at every row", named[0])
         known = _head(head, verify=verify)
@@ -79,8 +84,8 @@ def audit(
             return
         from agora.app.auditing import listed  # noqa: PLC0415 - `agora --help` must not pay for it
 
-        writer = _writer(agent, session, namespace, since)
-        found = listed(loaded, Wanted(writer, _instant("until", until, "end"), client or None, operation, limit))
+        writer = _writer(agent, session, client, token_name, namespace, since)
+        found = listed(loaded, Wanted(writer, _instant("until", until, "end"), operation, limit))
     if json_wanted:
         output.as_json({"total": found.total, "rows": [_entry(each) for each in found.rows]})
     else:
@@ -90,6 +95,8 @@ def audit(
 def revert(
     agent: Annotated[str | None, typer.Option("--agent", "-a", help="Undo changes of this agent.")] = None,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Undo changes of this session.")] = None,
+    client: Client = None,
+    token_name: Token = None,
     namespace: Scope = None,
     since: Since = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Undo. Without it, only say what would be undone.")] = False,
@@ -99,19 +106,19 @@ def revert(
 ) -> None:
     """Undo the changes of one agent or session; a preview unless --yes.
 
-    What somebody else changed since is listed and left. Servers may run meanwhile.
+    One of --agent, --session, --client and --token-name is required; all that are given hold. What somebody else
+    changed since is listed and left. Servers may run meanwhile.
     """
     with errors_as_status(json_wanted=json_wanted):
-        if not agent and not session:
-            raise InvalidInput(
-                "agent", "is required, or --session", agent, hint="`agora audit` shows who changed what."
-            )
+        if not (agent or session or client or token_name):
+            shown = "`agora audit` shows who changed what."
+            raise InvalidInput("agent", "is required, or --session, --client, --token-name", agent, hint=shown)
         from agora.app.auditing import reverting  # noqa: PLC0415 - `agora --help` must not pay for it
         from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
 
         loaded = settings(home, config)
         configure_logging(quiet(loaded))
-        writer, deadline = _writer(agent, session, namespace, since), Deadline(_SECONDS)
+        writer, deadline = _writer(agent, session, client, token_name, namespace, since), Deadline(_SECONDS)
         with reverting(loaded, writer, CLIENT, origin()) as (reverter, caller):
             if yes:
                 with progress.shown("reverting") as told:
@@ -134,11 +141,14 @@ def revert(
         _show(steps, left, yes=yes)
 
 
-def _writer(agent: str | None, session: str | None, namespace: str | None, since: str | None) -> Writer:
+def _writer(*named: str | None) -> Writer:
+    """Of agent, session, client, token name, namespace and time, as they were given."""
     from agora.protocol.context import namespace_argument  # noqa: PLC0415 - `agora --help` must not pay for it
 
+    *names, namespace, since = named
     scope = None if namespace is None else namespace_argument(namespace)
-    return Writer(agent or None, session or None, scope, _instant("since", since, "start"))
+    agent, session, client, token = (name or None for name in names)
+    return Writer(agent, session, client, token, scope, _instant("since", since, "start"))
 
 
 def _instant(param: str, text: str | None, edge: Any) -> Any:  # noqa: ANN401 - an edge and an instant, imported late

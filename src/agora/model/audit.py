@@ -10,10 +10,16 @@ from agora.model.caller import Origin
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Whose changes are meant: of `agent`, in `session`, in `namespace`, since `since`; all that are given hold."""
+    """Whose changes are meant; all that are given hold.
+
+    `client` is the name of the program that they came through, `token` that of the token. Agents, sessions and programs
+    go by the caller's word; what a token is called, the server decides.
+    """
 
     agent: str | None = None
     session: str | None = None
+    client: str | None = None
+    token: str | None = None
     namespace: str | None = None
     since: datetime | None = None
 
@@ -22,13 +28,11 @@ class Writer:
 class Wanted:
     """Which rows of the journal to list: the last `limit` of those for which all that is given holds.
 
-    `client` is the program that the writer came through, by its name. `since` belongs to the time that is meant,
-    `until` does not.
+    `since` belongs to the time that is meant, `until` does not.
     """
 
     writer: Writer
     until: datetime | None = None
-    client: str | None = None
     operation: str | None = None
     limit: int = 100
 

@@ -293,6 +293,68 @@ def test_only_what_the_conditions_name_is_undone(desk: Desk) -> None:
     assert [text for _, _, text in live(desk)] == ["early", "other session", "other place"]
 
 
+def test_one_that_gave_itself_many_names_is_undone_by_its_program_or_its_token(desk: Desk) -> None:
+    desk.save("a fact of ann", "ann", key="k")
+    for number in range(6):
+        caller = replace(
+            desk.caller(f"forged{number}", session=f"forged{number}", client="bad program"), token=f"t{number % 2}"
+        )
+        for key in (None, "k"):
+            draft = desk.draft(f"junk {number} {key}", key=key)
+            desk.notes.save(draft, caller, Deadline(PATIENCE))
+    assert len(planned(desk, client="bad program").steps) == 7
+    by_token: dict[str, Any] = {"token": "t1"}
+    assert len(planned(desk, **by_token, client="bad program").steps) == 4
+    assert len(reverted(desk, **by_token).done) == 4
+    assert [text for _, _, text in live(desk)] == ["junk 0 None", "junk 2 None", "junk 4 None", "junk 4 k"]
+    reverted(desk, client="bad program")
+    assert [text for _, _, text in live(desk)] == ["a fact of ann"]
+    sound(desk)
+
+
+def test_a_version_that_a_revert_brought_back_is_still_of_those_who_had_saved_it(desk: Desk) -> None:
+    desk.save("one", "ann", key="k", tags=("good",))
+    desk.save("one", "bob", key="k", tags=("evil",))
+    desk.save("two", "mal", key="k")
+    reverted(desk, agent="mal")
+    [copy] = desk.found("one", mode="lexical")
+    assert [agent for agent, _ in savers(desk, copy)] == ["ann", "bob"]
+    assert {(step.undoing, step.id) for step in reverted(desk, agent="bob").done} >= {("withdraw", copy)}
+    assert [agent for agent, _ in savers(desk, copy)] == ["ann"]
+    assert desk.note(copy).tags == ("good",)
+    sound(desk)
+    assert ("forget", copy) in {(step.undoing, step.id) for step in reverted(desk, agent="ann").done}
+    assert live(desk) == []
+    sound(desk)
+
+
+def test_whoever_saved_the_copy_of_a_revert_keeps_it_when_that_revert_is_reverted(desk: Desk) -> None:
+    desk.save("one", "ann", key="k")
+    desk.save("two", "mal", key="k")
+    reverted(desk, agent="mal")
+    copy = desk.save("one", "bob", key="k").id
+    done = reverted(desk, session="s-eve")
+    assert [(each.id, each.reason) for each in done.left] == [(copy, "bob saved the same text since: it is theirs too")]
+    assert live(desk) == [("p", "k", "one")]
+    sound(desk)
+
+
+def test_a_name_that_went_with_a_text_under_a_key_is_withdrawn_there_too(desk: Desk) -> None:
+    desk.save("a text", "mal", title="Evilheading", tags=("evil",), metadata={"a": 1})
+    desk.save("a text", "bob")
+    keyed = desk.save("a text", "ann", key="k", title="A good title", metadata={"b": 2}).id
+    assert [agent for agent, _ in savers(desk, keyed)] == ["mal", "bob", "ann"]
+    reverted(desk, agent="mal")
+    note = desk.note(keyed)
+    assert [each.agent for each in note.savers] == ["bob", "ann"]
+    assert (note.title, note.tags, note.metadata) == ("A good title", (), {"b": 2})
+    sound(desk)
+    reverted(desk, session="s-eve")
+    assert [agent for agent, _ in savers(desk, keyed)] == ["mal", "bob", "ann"]
+    assert (desk.note(keyed).tags, desk.note(keyed).metadata) == (("evil",), {"a": 1, "b": 2})
+    sound(desk)
+
+
 def test_a_note_that_only_the_clock_ended_and_one_that_was_purged_are_no_error(desk: Desk) -> None:
     desk.save("brief", "mal", lives=1)
     desk.save("one", "ann", key="k")
@@ -337,7 +399,11 @@ def test_another_process_sees_a_revert_at_its_next_question(make_desk: MakeDesk)
 
 
 def listed(desk: Desk, **conditions: Any) -> list[tuple[int, str, str]]:
-    writer = {name: conditions.pop(name) for name in ("agent", "session", "namespace", "since") if name in conditions}
+    writer = {
+        name: conditions.pop(name)
+        for name in ("agent", "session", "client", "token", "namespace", "since")
+        if name in conditions
+    }
     found = entries(desk.path, Wanted(Writer(**writer), **conditions))
     return [(each.sequence, each.operation, each.agent) for each in found.rows]
 
@@ -358,6 +424,7 @@ def test_the_journal_is_listed_by_writer_place_time_and_kind_newest_last(desk: D
     assert listed(desk, until=middle) == everything[:1]
     assert listed(desk, operation="forget") == everything[2:]
     assert (listed(desk, client="test"), listed(desk, client="other")) == (everything, [])
+    assert listed(desk, **dict.fromkeys(("token",), "no such name")) == []
     assert listed(desk, limit=2) == everything[1:]
     assert entries(desk.path, Wanted(Writer(), limit=1)).total == 3
     first = entries(desk.path, Wanted(Writer(), limit=9)).rows[0]
@@ -572,18 +639,18 @@ class History:
     def live(self) -> list[tuple[str, str | None, str]]:
         return self._sorted({(row.key, row.content) for row in self.known.live("p")})
 
-    def without(self, writer: str) -> list[tuple[str, str | None, str]]:
-        """What is to be live once the changes of a writer are undone."""
+    def without(self, *writers: str) -> list[tuple[str, str | None, str]]:
+        """What is to be live once the changes of writers are undone."""
         rows = self.known.rows
         live: set[tuple[str | None, str]] = set()
         back: list[Row] = []
         hidden = set()
         for row in rows.values():
-            if self._owns(writer, row):
+            if self._owns(writers, row):
                 hidden.add(row.id)
-                if row.superseded_by is None and (not row.forgotten or self.log[row.id][-1][1] == writer):
-                    back += self._below(writer, row)
-            elif row.superseded_by is None and not row.forgotten and not self._hidden_before(writer, row):
+                if row.superseded_by is None and (not row.forgotten or self.log[row.id][-1][1] in writers):
+                    back += self._below(writers, row)
+            elif row.superseded_by is None and not row.forgotten and not self._hidden_before(writers, row):
                 live.add((row.key, row.content))
         for row in sorted(back, key=lambda row: row.key is None):
             if row.key is None and any(text == row.content for _, text in live):
@@ -591,32 +658,32 @@ class History:
             live.discard((None, row.content))
             live.add((row.key, row.content))
         for row in rows.values():
-            came_back = row.forgotten and row.id not in hidden and not self._hidden_before(writer, row)
+            came_back = row.forgotten and row.id not in hidden and not self._hidden_before(writers, row)
             twin = [key for key, text in live if text == row.content]
             twin = [None] if None in twin else twin[:1]
             if came_back and row.superseded_by is None and not (twin and (row.key is None or twin == [None])):
                 live.add((row.key, row.content))
         return self._sorted(live)
 
-    def _owns(self, writer: str, row: Row) -> bool:
+    def _owns(self, writers: tuple[str, ...], row: Row) -> bool:
         log = self.log[row.id]
-        return log[0] == ("save", writer) and not any(what == "merge" and who != writer for what, who in log)
+        return all(who in writers for what, who in log if what in {"save", "merge"})
 
-    def _hidden_before(self, writer: str, row: Row) -> bool:
-        """Whether it was forgotten when the writer began to forget and restore it, the last time."""
+    def _hidden_before(self, writers: tuple[str, ...], row: Row) -> bool:
+        """Whether it was forgotten when the writers began to forget and restore it, the last time."""
         flags = [each for each in self.log[row.id] if each[0] in {"forget", "restore"}]
-        while flags and flags[-1][1] == writer:
+        while flags and flags[-1][1] in writers:
             flags.pop()
         return bool(flags) and flags[-1][0] == "forget"
 
-    def _below(self, writer: str, row: Row) -> list[Row]:
-        """What a note of the writer took the place of and is to be there again."""
+    def _below(self, writers: tuple[str, ...], row: Row) -> list[Row]:
+        """What a note of the writers took the place of and is to be there again."""
         found: list[Row] = []
         under = [each for each in self.known.rows.values() if each.superseded_by == row.id]
         for each in under:
-            if self._owns(writer, each):
-                found += self._below(writer, each)
-            elif not self._hidden_before(writer, each):
+            if self._owns(writers, each):
+                found += self._below(writers, each)
+            elif not self._hidden_before(writers, each):
                 found.append(each)
         return found
 

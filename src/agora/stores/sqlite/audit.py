@@ -56,7 +56,7 @@ def unheard(path: Path, writer: Writer) -> tuple[str, str, list[str]] | None:
 
     The names are the newest ones, a few. Raises: as `entries`.
     """
-    asked = {"agent": writer.agent, "namespace": writer.namespace, "session": writer.session}
+    asked = {kind: getattr(writer, kind) for kind in _KNOWN}
     with _reading(path) as connection:
         for kind, name in asked.items():
             if name is None:
@@ -71,8 +71,16 @@ def unheard(path: Path, writer: Writer) -> tuple[str, str, list[str]] | None:
 
 _KNOWN = {
     **{
-        kind: (f"SELECT 1 FROM {table} WHERE name = ?", f"SELECT name FROM {table} ORDER BY id DESC LIMIT ?")
-        for kind, table in (("agent", "agents"), ("namespace", "namespaces"))
+        kind: (
+            f"SELECT 1 FROM {table} WHERE {name} = ?",
+            f"SELECT {name} FROM {table} WHERE {name} <> '' GROUP BY {name} ORDER BY max(id) DESC LIMIT ?",
+        )
+        for kind, table, name in (
+            ("agent", "agents", "name"),
+            ("client", "clients", "name"),
+            ("token", "clients", "token"),
+            ("namespace", "namespaces", "name"),
+        )
     },
     "session": (
         "SELECT 1 FROM journal WHERE session = ? LIMIT 1",
@@ -105,7 +113,8 @@ def _conditions(wanted: Wanted) -> tuple[str, list[object]]:
         "n.name = ?": writer.namespace,
         "j.at >= ?": None if writer.since is None else to_micros(writer.since),
         "j.at < ?": None if wanted.until is None else to_micros(wanted.until),
-        "c.name = ?": wanted.client,
+        "c.name = ?": writer.client,
+        "c.token = ?": writer.token,
         "j.operation = ?": wanted.operation,
     }
     held = {sql: value for sql, value in given.items() if value is not None}

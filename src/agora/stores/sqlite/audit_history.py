@@ -22,6 +22,8 @@ IMPORTED = "the writer's import brought others' names to it: they stay among the
 ALONE = "nobody else is among the savers of the note: the writer's name stays"
 MOVING = "the store is moving to another encoder, which reads its title now: run the revert again when it has moved"
 
+_SAVINGS = frozenset({"save", "merge", "withdraw"})
+
 Identity = tuple[str, ...]
 """Agent, client, its version, token, session, origin: what makes a saver of a note one and not another."""
 
@@ -37,14 +39,15 @@ class Event(NamedTuple):
     after: Mapping[str, Any]
 
     @property
+    def copy_of(self) -> str | None:
+        """The id of the note that it is a copy of, if a revert made it."""
+        found = self.after.get("imported", {}).get(REVERTED) if self.operation == "save" else None
+        return None if found is None else str(found)
+
+    @property
     def agent(self) -> str:
         """Who made it."""
         return self.saver[0]
-
-    @property
-    def session(self) -> str:
-        """In which session."""
-        return self.saver[4]
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,27 @@ class Coming:
 
 @dataclass(frozen=True)
 class History:
-    """Everything that was done to a note, first to last."""
+    """Everything that was done to a note, first to last; `copied` apart, if it is a copy that a revert made.
+
+    A copy is whose the note was that it is a copy of: the savings of that one come before its own. `brought` are the
+    savings of notes without a key whose text was put under the key of this one: their savers are its savers too, and
+    it is theirs no more.
+    """
 
     events: Sequence[Event]
+    brought: tuple[Event, ...] = ()
+    copied: Event | None = None
+
+    def savings_before(self, later: Event) -> list[Event]:
+        """What was saved and withdrawn before another note took over the savers of this one."""
+        every = (*self.brought, *self.events)
+        return [each for each in every if each.operation in _SAVINGS and each.sequence < later.sequence]
 
     @cached_property
     def givings(self) -> list[Event]:
         """Every saving of its text, whether it still counts or not."""
-        return [each for each in self.events if each.operation in {"save", "merge"} and GIVEN_BACK not in each.after]
+        every = (*self.brought, *self.events)
+        return [each for each in every if each.operation in {"save", "merge"} and GIVEN_BACK not in each.after]
 
     @cached_property
     def standing(self) -> list[Event]:
@@ -75,7 +91,17 @@ class History:
     @cached_property
     def owned(self) -> bool:
         """Whether the writer alone has saved it, as far as that counts."""
-        return bool(self.standing) and all(each.mine for each in self.standing)
+        if self.copied is not None and self.copied.mine:
+            return not self.joined
+        brought = {each.sequence for each in self.brought}
+        own = [each for each in self.standing if each.sequence not in brought]
+        return bool(own) and all(each.mine for each in own)
+
+    @cached_property
+    def joined(self) -> list[str]:
+        """Other agents who saved the text of a copy after it was made, as far as that counts."""
+        since = 0 if self.copied is None else self.copied.sequence
+        return list(dict.fromkeys(each.agent for each in self.standing if each.sequence > since and not each.mine))
 
     @cached_property
     def leaving(self) -> list[Event]:
@@ -85,7 +111,9 @@ class History:
 
     @cached_property
     def stuck(self) -> str | None:
-        """Why some saving of the writer has to go on counting; None if none has to."""
+        """Why something of the writer has to stay; None if nothing has to."""
+        if self.copied is not None and self.copied.mine:
+            return f"{', '.join(self.joined)} saved the same text since: it is theirs too"
         going = {each.sequence for each in self.leaving}
         of_writer = [each for each in self.standing if each.mine and each.sequence not in going]
         if not of_writer:
@@ -99,7 +127,7 @@ class History:
         for each in self.givings:
             if not each.mine and not self._stands(each) and self._stood(each):
                 found[self._turned[each.sequence][-1].sequence].append(each)
-        by_sequence = {each.sequence: each for each in self.events}
+        by_sequence = {each.sequence: each for each in (*self.brought, *self.events)}
         return [
             Coming(
                 by_sequence[sequence],
@@ -108,6 +136,11 @@ class History:
             )
             for sequence, savings in found.items()
         ]
+
+    @cached_property
+    def titling(self) -> frozenset[int]:
+        """The savings that gave the note its title."""
+        return frozenset(each.sequence for each in self.events if each.operation == "save")
 
     def _unwanted(self, saving: Event) -> bool:
         if "imported" in saving.after:
@@ -119,7 +152,7 @@ class History:
     def _turned(self) -> dict[int, list[Event]]:
         """What made each saving count no more, or again; by the saving's sequence."""
         found: dict[int, list[Event]] = defaultdict(list)
-        for each in self.events:
+        for each in (*self.brought, *self.events):
             for sequence in each.after.get(WITHDRAWN if each.operation == "withdraw" else GIVEN_BACK, ()):
                 found[sequence].append(each)
         return dict(found)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agora.model.audit import Writer
-from agora.stores.sqlite.audit_history import REVERTED, Event, History
+from agora.stores.sqlite.audit_history import REVERTED, Event, History, Identity
 from agora.stores.sqlite.instants import maybe_micros
 
 REASON = "reverted"
@@ -76,6 +76,8 @@ class Lineage:
         for sql, value in (
             ("a.name = ?", writer.agent),
             ("j.session = ?", writer.session),
+            ("c.name = ?", writer.client),
+            ("c.token = ?", writer.token),
             ("n.name = ?", writer.namespace),
             ("j.at >= ?", self._since),
         ):
@@ -84,12 +86,22 @@ class Lineage:
                 values.append(value)
         found = self._connection.execute(
             "SELECT DISTINCT j.item_id FROM journal j JOIN agents a ON a.id = j.agent_id"
-            " JOIN namespaces n ON n.id = j.namespace_id WHERE j.item_id IS NOT NULL"
-            f" AND j.operation IN ('save', 'merge', 'forget', 'restore', 'withdraw') AND {' AND '.join(conditions)}"
-            " ORDER BY j.item_id",
+            " JOIN clients c ON c.id = j.client_id JOIN namespaces n ON n.id = j.namespace_id"
+            " WHERE j.item_id IS NOT NULL AND j.operation IN ('save', 'merge', 'forget', 'restore', 'withdraw')"
+            f" AND {' AND '.join(conditions)}",
             values,
         )
-        return [row for (row,) in found]
+        # What a revert brought back is whose it was.
+        copies = self._connection.execute(
+            "SELECT j.item_id FROM journal_payload p JOIN journal j ON j.sequence = p.sequence"
+            " WHERE j.operation = 'save' AND instr(p.after, ?)",
+            (f'"{REVERTED}"',),
+        )
+        keyed = self._connection.execute(
+            "SELECT id, superseded_by FROM items WHERE key IS NULL AND superseded_by > 0 AND purged_at IS NULL"
+        )
+        rows = {row for (row,) in (*found, *copies)}
+        return sorted(rows | {after for row, after in keyed if row in rows})
 
     def item(self, row: int) -> Item | None:
         """A note that was not purged; None if there is none."""
@@ -99,7 +111,31 @@ class Lineage:
         return _item(found)
 
     def history(self, row: int) -> History:
-        """What was done to a note, first to last."""
+        """What was done to a note, first to last; of a copy that a revert made, also to what it is a copy of."""
+        events = self._events(row)
+        made = next((each for each in events if each.operation == "save"), None)
+        if made is None:
+            return History(events)
+        if made.copy_of is None:
+            brought = [self.history(loose) for loose in self._loose(row)]
+            return History(events, tuple(each for older in brought for each in older.savings_before(made)))
+        source = self._connection.execute("SELECT id FROM items WHERE public_id = ?", (made.copy_of,)).fetchone()
+        if source is None:
+            return History(events)
+        older = self.history(source[0])
+        events = [*older.savings_before(made), *(each for each in events if each is not made)]
+        return History(events, older.brought, made)
+
+    def _loose(self, row: int) -> list[int]:
+        """Notes without a key whose text was put under the key of this one: their savers are this one's too."""
+        found = self._connection.execute(
+            "SELECT o.id FROM items i JOIN items o ON o.namespace_id = i.namespace_id AND o.normal_hash = i.normal_hash"
+            " WHERE i.id = ? AND i.key IS NOT NULL AND o.key IS NULL AND o.superseded_by = i.id ORDER BY o.id",
+            (row,),
+        )
+        return [loose for (loose,) in found]
+
+    def _events(self, row: int) -> list[Event]:
         found = self._connection.execute(
             "SELECT j.sequence, j.operation, j.at, n.name, a.name, c.name, c.version, c.token, j.session, j.origin,"
             " p.before, p.after FROM journal j"
@@ -109,7 +145,7 @@ class Lineage:
             " WHERE j.item_id = ? ORDER BY j.sequence",
             (row,),
         )
-        return History([self._event(each) for each in found])
+        return [self._event(each) for each in found]
 
     def _event(self, found: Sequence[Any]) -> Event:
         sequence, operation, at, namespace, *saver = found[:10]
@@ -119,16 +155,10 @@ class Lineage:
 
     def _is_mine(self, event: Event, at: int, namespace: str) -> bool:
         writer = self._writer
-        copied = event.operation == "save" and REVERTED in event.after.get("imported", ())
-        if copied and writer.session is None:
+        if event.copy_of is not None and writer.session is None:
             # A revert run by the same agent is no change to be reverted with the rest; by its session it can be.
             return False
-        return (
-            (writer.agent is None or event.agent == writer.agent)
-            and (writer.session is None or event.session == writer.session)
-            and (writer.namespace is None or namespace == writer.namespace)
-            and (self._since is None or at >= self._since)
-        )
+        return (writer.namespace is None or namespace == writer.namespace) and self.is_writer(event.saver, at)
 
     def owns(self, row: int) -> bool:
         """Whether the writer alone has saved a note, of all whose saving of it stands."""
@@ -161,14 +191,12 @@ class Lineage:
         ).fetchall()
         yield from map(_item, found)
 
-    def is_writer(self, agent: str, session: str, first_at: int) -> bool:
-        """Whether a saver of a note is the writer."""
-        writer = self._writer
-        return (
-            (writer.agent is None or agent == writer.agent)
-            and (writer.session is None or session == writer.session)
-            and (self._since is None or first_at >= self._since)
-        )
+    def is_writer(self, saver: Identity, at: int) -> bool:
+        """Whether a saver of a note, who saved it then, is the writer."""
+        agent, client, _, token, session, _ = saver
+        wanted = self._writer
+        asked = ((wanted.agent, agent), (wanted.client, client), (wanted.token, token), (wanted.session, session))
+        return all(name in {None, found} for name, found in asked) and (self._since is None or at >= self._since)
 
 
 def _item(found: Sequence[Any]) -> Item:

@@ -17,7 +17,7 @@ class Unit:
 
     `hide`: rows to forget, the writer's older versions of the key after the current one. `base`: the version that was
     current before the writer's. `loose`: notes without a key whose text the writer put under one. `savings`: what is to
-    count no more, beside the `others`; `coming`: who is to be a saver again.
+    count no more, beside the `others`, and whether the title came with it; `coming`: who is to be a saver again.
     """
 
     undoing: Undoing
@@ -27,6 +27,7 @@ class Unit:
     loose: list[Item] = field(default_factory=list)
     savings: Sequence[Event] = ()
     others: Sequence[Event] = ()
+    titled: bool = False
     coming: Sequence[Coming] = ()
 
     def step(self) -> Step:
@@ -68,14 +69,15 @@ def _savers(lineage: Lineage, item: Item, history: History) -> tuple[list[Unit],
     """Of a note that others have saved too: whose names go, and whose come back."""
     leaving, coming = history.leaving, history.coming
     left = [] if history.stuck is None else [_left(item, history.stuck)]
-    others = [each for each in history.standing if each not in leaving]
+    going = {each.sequence for each in leaving}
+    others = [each for each in history.standing if each.sequence not in going]
     if leaving and not others:
         return [], [*left, _left(item, ALONE)]
-    titled = {each.sequence for each in history.givings if each.operation == "save"}
-    turned = {each.sequence for each in leaving} | {sequence for each in coming for sequence in each.sequences}
-    if titled & turned and lineage.moving():
+    turned = going | {sequence for each in coming for sequence in each.sequences}
+    if history.titling & turned and lineage.moving():
         return [], [*left, _left(item, MOVING)]
-    units = [Unit("withdraw", item, savings=leaving, others=others)] if leaving else []
+    titled = not history.titling.isdisjoint(going)
+    units = [Unit("withdraw", item, savings=leaving, others=others, titled=titled)] if leaving else []
     units += [Unit("give back", item, coming=coming)] if coming else []
     return units, left
 

@@ -20,7 +20,7 @@ from agora.ports.transfer import Arrival, Extract, Giver, Replaced, Version
 from agora.stores.sqlite import forgetting, heads, journal
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.arriving import Arriving
-from agora.stores.sqlite.audit_history import ALONE, REVERTED
+from agora.stores.sqlite.audit_history import ALONE, REVERTED, Identity
 from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
 from agora.stores.sqlite.audit_plan import Unit, plan, units_of
 from agora.stores.sqlite.audit_savers import Savers
@@ -107,7 +107,7 @@ class _Deed:
         if unit.undoing == "restore":
             return self._restore(item)
         if unit.undoing == "withdraw":
-            done = self._savers.withdraw(item, unit.savings, unit.others)
+            done = self._savers.withdraw(item, unit.savings, unit.others, titled=unit.titled)
             self.left += [] if done else [Left(item.public_id, item.namespace, ALONE)]
             return done
         if unit.undoing == "give back":
@@ -173,8 +173,12 @@ class _Deed:
     def _others(self, savers: Sequence[Giver]) -> tuple[Giver, ...]:
         """The savers without the writer, who may have saved an earlier version too."""
         writes = self._lineage.is_writer
-        others = [each for each in savers if not writes(each.agent, each.session, to_micros(each.first_at))]
+        others = [each for each in savers if not writes(_identity(each), to_micros(each.first_at))]
         return tuple(others or savers)
+
+
+def _identity(saver: Giver) -> Identity:
+    return saver.agent, saver.client, saver.client_version, saver.token, saver.session, saver.origin
 
 
 class _OneVersion(SqliteOutgoing):

@@ -35,10 +35,11 @@ class Savers:
     actor: Actor
     now: int
 
-    def withdraw(self, item: Item, savings: Sequence[Event], others: Sequence[Event]) -> bool:
-        """Take the savers that made `savings` from a note, with the tags, metadata, title and expiry that they gave.
+    def withdraw(self, item: Item, savings: Sequence[Event], others: Sequence[Event], *, titled: bool) -> bool:
+        """Take the savers that made `savings` from a note, with the tags, metadata and expiry that they gave.
 
-        `others`: the savings that still count. False, and nothing done, if no saver would be left.
+        `others`: the savings that still count; `titled`: the title is of those that do not. False, and nothing done,
+        if no saver would be left.
         """
         going = {each.saver for each in savings}
         known = self._known(item.row)
@@ -50,7 +51,11 @@ class Savers:
             if _identity(each) in going:
                 self._delete(item.row, each["n"])
         self._arrange(item.row, [each["n"] for each in kept])
-        self._set(item, before, _without(before, savings, others, kept))
+        wanted = _without(before, savings, others, kept)
+        if titled:
+            # The title is that of whoever came first.
+            wanted["title"] = kept[0]["given"].get("title")
+        self._set(item, before, wanted)
         after = self._image(item.row) | {
             WITHDRAWN: [each.sequence for each in savings],
             "savers": [each for each in known if _identity(each) in going],
@@ -152,9 +157,6 @@ def _without(
     if any(each.before.get("confidence") is None and each.after.get("confidence") is not None for each in savings):
         confidences = (saver["given"].get("confidence") for saver in kept)
         found["confidence"] = next((each for each in confidences if each is not None), None)
-    if any(each.operation == "save" for each in savings):
-        # The title is that of whoever came first.
-        found["title"] = kept[0]["given"].get("title")
     # What a later saver was promised is not kept: only where there is none, the expiry goes back.
     prolonging = [each for each in savings if each.before and each.before["expires_at"] != each.after["expires_at"]]
     if prolonging and all(each.sequence < prolonging[0].sequence for each in others):
