@@ -5,6 +5,7 @@
       NotFound                NoteNotFound
       Conflict
       AccessDenied            NamespaceDenied
+      LimitReached            RateLimited, QuotaExceeded
       StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt, IndexUnavailable
       EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, EncoderUnavailable, WarmingUp
       ConfigError             UnknownKey, MissingExtra
@@ -99,6 +100,33 @@ class NamespaceDenied(AccessDenied):
     """The caller may not use this namespace."""
 
     code = "namespace_denied"
+
+
+class LimitReached(AgoraError):
+    """An agent or a namespace has used up what it may; nothing was written."""
+
+    code = "limit_reached"
+
+
+class RateLimited(LimitReached):
+    """Too much was saved in too short a time: `retry_after` says in how many seconds there is room again."""
+
+    code = "rate_limited"
+    retryable = True
+
+    def __init__(self, message: str, retry_after: float, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = max(1, math.ceil(retry_after))
+
+    def details(self) -> dict[str, Any]:
+        """As `AgoraError.details`, with `retry_after` in whole seconds."""
+        return super().details() | {"retry_after": self.retry_after}
+
+
+class QuotaExceeded(LimitReached):
+    """There is no room left for what an agent or a namespace may keep."""
+
+    code = "quota_exceeded"
 
 
 class StoreError(AgoraError):

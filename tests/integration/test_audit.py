@@ -93,3 +93,21 @@ def test_a_backup_that_is_put_back_brings_the_record_of_its_day_and_what_it_hold
     # The version that came back, and the one that it is a copy of, as history.
     assert undone["counts"] == {"withdraw": 0, "give_back": 1, "forget": 0, "take_back": 1, "restore": 1}
     assert run_agora("doctor").returncode == 0
+
+
+def test_one_that_floods_the_memory_is_stopped_over_every_session_and_told_when_to_go_on(serve: Serve) -> None:
+    env = {"AGORA_QUOTA_AGENT_SAVES": "3", "AGORA_QUOTA_NAMESPACE_MB": "1"}
+    one, two = serve("--namespace", SCOPE, env=env), serve("--namespace", SCOPE, env=env)
+    for number, server in enumerate((one, two, one)):
+        server.call("agora_save", content=f"junk {number}", agent="mal")
+    error = two.refused("agora_save", content="more junk", agent="mal")
+    assert (error["code"], error["retryable"], error["retry_after"] in range(1190, 1201)) == (
+        "rate_limited",
+        True,
+        True,
+    )
+    one.call("agora_save", content="a fact", agent="ann")
+    for number in range(8):
+        one.call("agora_save", content=f"{number}" + "x" * 119_000, agent=f"forged{number}")
+    error = two.refused("agora_save", content="9" + "x" * 119_000, agent="forged9")
+    assert (error["code"], error["retryable"]) == ("quota_exceeded", False)

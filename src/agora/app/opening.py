@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agora.app.files import STORE_FILE
 from agora.app.indexing import choose_index
-from agora.config.settings import Settings
+from agora.config.settings import QuotaSettings, Settings
+from agora.model.allowance import Allowance, Allowances
 from agora.model.profile import Fingerprint
 from agora.ports.clock import Clock
 from agora.ports.log import Log
@@ -48,4 +49,14 @@ def open_store(
         memory_mb=settings.index.memory_mb,
         compact_dead=settings.index.compact_dead,
         log=log,
+        allowances=allowances(settings.quota),
+    )
+
+
+def allowances(quota: QuotaSettings) -> Allowances:
+    """What agents and namespaces may save, as it is set."""
+    million = 1_000_000
+    return Allowances(
+        Allowance(quota.agent_saves or None, quota.agent_mb * million or None),
+        Allowance(quota.namespace_saves or None, quota.namespace_mb * million or None),
     )

@@ -170,6 +170,26 @@ class LimitSettings(Section):
     )
 
 
+class QuotaSettings(Section):
+    """What one agent, and all agents in one namespace, may save: far beyond honest use, and short of a full disk."""
+
+    agent_saves: Whole = Field(
+        default=20_000, ge=0, le=1_000_000_000, description="Saves of one agent in an hour; 0 is no limit."
+    )
+    namespace_saves: Whole = Field(
+        default=100_000, ge=0, le=1_000_000_000, description="Saves into one namespace in an hour; 0 is no limit."
+    )
+    agent_mb: Whole = Field(
+        default=1_024,
+        ge=0,
+        le=1_000_000_000,
+        description="Megabytes of texts that one agent was the first to save; 0 is no limit.",
+    )
+    namespace_mb: Whole = Field(
+        default=4_096, ge=0, le=1_000_000_000, description="Megabytes of texts in one namespace; 0 is no limit."
+    )
+
+
 class CacheSettings(Section):
     """Answers and vectors of questions that were asked before. Never stale: see ADR 8."""
 
@@ -276,6 +296,7 @@ class Settings(Section):
     index: IndexSettings = IndexSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     limits: LimitSettings = LimitSettings()
+    quota: QuotaSettings = QuotaSettings()
     cache: CacheSettings = CacheSettings()
     log: LogSettings = LogSettings()
     tools: ToolSettings = ToolSettings()

@@ -85,7 +85,7 @@ class Notes:
         """Save a note; when this returns it is on disk and every process finds it.
 
         Raises: NamespaceDenied; WarmingUp if the model is not ready in time (nothing is written);
-        EmbeddingMismatch; StoreUnavailable.
+        EmbeddingMismatch; RateLimited, QuotaExceeded; StoreUnavailable.
         """
         require(caller, (draft.namespace,))
         with self._records.read(deadline) as reading:

@@ -139,7 +139,8 @@ class Records(Protocol):
     def save(self, draft: Draft, caller: Caller, embedded: Embedded | None, now: datetime, deadline: Deadline) -> Saved:
         """Save a note, or add the caller to the savers of the row that holds the same text.
 
-        Raises: VectorsNeeded if `embedded` is None and the text is new; EmbeddingMismatch; StoreUnavailable.
+        Raises: VectorsNeeded if `embedded` is None and the text is new; EmbeddingMismatch; RateLimited,
+        QuotaExceeded; StoreUnavailable.
         """
         ...
 

@@ -11,7 +11,7 @@ from typing import Any
 from agora.model.caller import Caller
 from agora.ports.records import VectorsNeeded
 from agora.ports.transfer import Arrival, Outcome, Version
-from agora.stores.sqlite import fulltext, givers, heads, journal
+from agora.stores.sqlite import allowance, fulltext, givers, heads, journal
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.instants import maybe_micros, to_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
@@ -166,6 +166,7 @@ class Arriving:
         if arrival.embedded is not None and not self.rehearsal:
             insert_passages(self.connection, row, arrival.embedded)
             self._fresh[row] = arrival
+            allowance.add(self.connection, row, allowance.size_of(version))
         told = {replaced.id for replaced in version.replaces}
         for old in decision.replaces:
             if old.key is None and old.public_id not in told:

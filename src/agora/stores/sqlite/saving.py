@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agora.model.allowance import Allowances
 from agora.model.caller import Caller
 from agora.model.note import Draft, Saved
 from agora.ports.records import Embedded, VectorsNeeded
 from agora.stores.sqlite import fulltext, heads, journal, reads
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
+from agora.stores.sqlite.allowance import Owner, charge, size_of
 from agora.stores.sqlite.heads import Head
 from agora.stores.sqlite.instants import maybe_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
@@ -27,15 +29,22 @@ class Save:
     now: int
     text: tuple[fulltext.Prepared, ...]
     embedded: Embedded | None
+    allowances: Allowances | None = None
 
     def __call__(self, connection: sqlite3.Connection) -> Saved:
         """Add the caller to the row of the same text, or insert a row and supersede what it replaces.
 
-        Raises: VectorsNeeded if a row must be inserted and `embedded` is None.
+        Raises: VectorsNeeded if a row must be inserted and `embedded` is None; RateLimited, QuotaExceeded.
         """
         namespace_id = ensure_namespace(connection, self.draft.namespace, self.now)
         actor = ensure_actor(connection, self.caller, self.now)
         twin = heads.same(connection, namespace_id, self.draft, self.now)
+        if self.allowances is not None:
+            size = 0 if twin is not None else size_of(self.draft)
+            agent = Owner("agent", actor.agent_id, actor.agent)
+            namespace = Owner("namespace", namespace_id, self.draft.namespace)
+            charge(connection, agent, self.allowances.agent, size, self.now)
+            charge(connection, namespace, self.allowances.namespace, size, self.now)
         if twin is not None:
             return self._merge(connection, namespace_id, twin, actor)
         if self.embedded is None:

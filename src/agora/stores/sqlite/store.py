@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agora.errors import AgoraError, DeadlineExceeded, EmbeddingMismatch, StoreUnavailable
+from agora.model.allowance import Allowances
 from agora.model.browse import Event
 from agora.model.caller import Caller
 from agora.model.crossref import Read
@@ -78,14 +79,17 @@ class SqliteStore:
         log: Log | None = None,
         memory_mb: int | None = None,
         compact_dead: float = 0.2,
+        allowances: Allowances | None = None,
     ) -> None:
         """Open the store, making or migrating it as needed. `index` stands in for the store's own vector index.
 
         The store's own lies in a folder beside it; `memory_mb` and `compact_dead` are as `SegmentedIndex` has them.
+        `allowances`: what agents and namespaces may save; None for as much as they will.
 
         Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
         """
         self._clock = clock
+        self._allowances = allowances
         self._fingerprint = fingerprint
         self._digest = fingerprint.digest()
         self._database = Database(
@@ -156,6 +160,7 @@ class SqliteStore:
             now=micros,
             text=fulltext.prepare(draft.title, draft.content, embedded.spans) if embedded else (),
             embedded=embedded,
+            allowances=self._allowances,
         )
 
         def run(connection: sqlite3.Connection) -> Saved:

@@ -1,0 +1,111 @@
+"""What agents and namespaces have used of what they may save, counted in the transaction that saves.
+
+So several processes share one count, and a save that fails is not counted. Each owner has one row in `meta`: a moment
+and a number of bytes. The moment says how much of an hour's saves is used, as the generic cell rate algorithm keeps it
+(ITU-T I.371): every save moves it on by an hour divided by the saves that an hour may have, and it may be at most an
+hour ahead. The bytes only grow; they are counted anew from the texts before anybody is refused.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+from agora.errors import QuotaExceeded, RateLimited
+from agora.model.allowance import Allowance
+from agora.model.note import Draft
+from agora.ports.transfer import Version
+from agora.stores.sqlite.rows import canonical
+
+HOUR = 3_600_000_000
+"""Microseconds in which the saves of an allowance may be made."""
+
+_KEY = "used/{}/{}"
+"""Of a row of `meta`: kind and row number of the owner."""
+
+_MINUTE = 60_000_000
+_UNKNOWN = -1
+"""In place of the bytes where nothing limits them."""
+
+_SIZE = "ifnull(sum(length(CAST(t.content || ifnull(t.title, '') || t.metadata AS BLOB))), 0)"
+_COUNTED = {
+    "agent": f"SELECT {_SIZE} FROM savers s JOIN texts t ON t.item_id = s.item_id WHERE s.agent_id = ? AND s.n = 0",
+    "namespace": f"SELECT {_SIZE} FROM items i JOIN texts t ON t.item_id = i.id WHERE i.namespace_id = ?",
+}
+
+
+class Owner(NamedTuple):
+    """Whose allowance is meant, by the row of the store and by name."""
+
+    kind: Literal["agent", "namespace"]
+    row: int
+    name: str
+
+
+_FULL: WeakKeyDictionary[sqlite3.Connection, dict[Owner, tuple[int, int]]] = WeakKeyDictionary()
+"""When each connection last counted the bytes of an owner that had no room: that takes long, and may be asked often."""
+
+
+def size_of(text: Draft | Version) -> int:
+    """Bytes that a text takes with its title and metadata."""
+    return sum(len(part.encode()) for part in (text.content or "", text.title or "", canonical(text.metadata)))
+
+
+def add(connection: sqlite3.Connection, row: int, size: int) -> None:
+    """Count a text that an import brought, which nothing limits, for its namespace and its first saver."""
+    connection.execute(
+        "UPDATE meta SET value = substr(value, 1, instr(value, ':')) || (substr(value, instr(value, ':') + 1) + ?)"
+        " WHERE value NOT LIKE '%:-1' AND key IN ((SELECT 'used/namespace/' || namespace_id FROM items WHERE id = ?),"
+        " (SELECT 'used/agent/' || agent_id FROM savers WHERE item_id = ? AND n = 0))",
+        (size, row, row),
+    )
+
+
+def charge(connection: sqlite3.Connection, owner: Owner, allowance: Allowance, size: int, now: int) -> None:
+    """Count a save of a text of `size` bytes (0 if it is there already) for an owner, in the caller's transaction.
+
+    Raises: RateLimited, QuotaExceeded; then the caller writes nothing.
+    """
+    key = _KEY.format(owner.kind, owner.row)
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    busy, used = map(int, found[0].split(":")) if found else (0, _UNKNOWN)
+    if allowance.saves is not None:
+        # Of a clock that was ahead for a while it is more than an hour ahead: that must lock nobody out.
+        busy = (busy if now <= busy <= now + HOUR else now) + HOUR // allowance.saves
+        if busy > now + HOUR:
+            raise RateLimited(
+                f"the {owner.kind} {owner.name!r} has made {allowance.saves:,} saves within an hour, all that it may",
+                (busy - now - HOUR) / 1_000_000,
+                hint=f"Wait, then try again. If there is a reason for so many, raise quota.{owner.kind}_saves.",
+            )
+    used = _UNKNOWN if allowance.size is None else _with(connection, owner, used, size, allowance.size, now)
+    connection.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, f"{busy}:{used}")
+    )
+
+
+def _with(
+    connection: sqlite3.Connection, owner: Owner, used: int, size: int, most: int, now: int
+) -> int:
+    """The bytes that are used with `size` more of them.
+
+    Raises: QuotaExceeded.
+    """
+    if used != _UNKNOWN and (not size or used + size <= most):
+        return used + size
+    full = _FULL.setdefault(connection, {})
+    at, used = full.get(owner, (0, 0))
+    if not 0 <= now - at < _MINUTE:
+        # What was purged since is in the number still; or the store is older than the limit.
+        used = int(connection.execute(_COUNTED[owner.kind], (owner.row,)).fetchone()[0])
+    if not size or used + size <= most:
+        full.pop(owner, None)
+        return used + size
+    full[owner] = now, used
+    raise QuotaExceeded(
+        f"the {owner.kind} {owner.name!r} keeps {used / 1e6:,.1f} MB of texts, and with this one it would be more than"
+        f" the {most / 1e6:,.1f} MB that it may",
+        hint="Forget what nobody needs and purge it (`agora purge --yes`); a minute later there is room. Or raise"
+        f" quota.{owner.kind}_mb.",
+    )
