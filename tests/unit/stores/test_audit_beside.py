@@ -6,10 +6,12 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.conftest import PATIENCE
 from tests.unit.stores.moving import BOTH, LONG, MODES, SHORT, Counted, move, soon
 from tests.unit.stores.test_audit import live, planned, reverted, savers, sound
 
+from agora.errors import StoreVersion
 from agora.model.audit import Wanted, Writer
 from agora.model.deadline import Deadline
 from agora.model.purge import Unwanted
@@ -106,6 +108,15 @@ def test_a_move_begun_after_a_revert_or_before_its_batches_changes_nothing_of_wh
     moved = make_desk(encoder=Counted(**SHORT))
     move(moved)
     healed(moved, ids)
+
+
+def test_a_store_whose_words_are_of_a_later_release_is_not_reverted_by_this_one(desk: Desk) -> None:
+    harmed(desk)
+    desk.sql("UPDATE meta SET value = '99' WHERE key = 'analysis'")
+    before = desk.sql("SELECT max(sequence) FROM journal")
+    with pytest.raises(StoreVersion, match="built by a newer release"):
+        reverted(desk, agent="mal")
+    assert desk.sql("SELECT max(sequence) FROM journal") == before
 
 
 def purged(desk: Desk) -> int:

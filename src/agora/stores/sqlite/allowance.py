@@ -85,9 +85,7 @@ def charge(connection: sqlite3.Connection, owner: Owner, allowance: Allowance, s
     )
 
 
-def _with(
-    connection: sqlite3.Connection, owner: Owner, used: int, size: int, most: int, now: int
-) -> int:
+def _with(connection: sqlite3.Connection, owner: Owner, used: int, size: int, most: int, now: int) -> int:
     """The bytes that are used with `size` more of them.
 
     Raises: QuotaExceeded.

@@ -17,7 +17,7 @@ from agora.model.deadline import Deadline
 from agora.model.selection import Selection
 from agora.ports.records import Embedded
 from agora.ports.transfer import Arrival, Extract, Giver, Replaced, Version
-from agora.stores.sqlite import forgetting, heads, journal
+from agora.stores.sqlite import forgetting, fulltext, heads, journal
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.arriving import Arriving
 from agora.stores.sqlite.audit_history import ALONE, REVERTED, Identity
@@ -66,6 +66,9 @@ class SqliteReverting(AbstractContextManager["SqliteReverting"]):
         """As `Reverting.undo`."""
 
         def run(connection: sqlite3.Connection) -> tuple[tuple[Step, ...], tuple[Left, ...]]:
+            # What comes back gets the words of this release.
+            built = fulltext.built_by(connection)
+            fulltext.check_analysis(None if built is None else str(built))
             deed = _Deed(connection, writer, caller, to_micros(now))
             for step in steps:
                 deed.undo(step.row, step.undoing)
