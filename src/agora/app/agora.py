@@ -20,6 +20,7 @@ from agora.errors import AgoraError, StoreUnavailable
 from agora.maintenance.scheduler import Scheduler, Task
 from agora.memory.browsing import Browsing
 from agora.memory.watching import Watch
+from agora.model.access import Door, Policy
 from agora.model.caller import Origin
 from agora.model.deadline import Deadline
 from agora.protocol.context import Connection
@@ -79,6 +80,8 @@ class Agora:
         self._loaded = loaded
         self._server = server
         self.clock = SystemClock()
+        self.policy = Policy(settings.access)
+        """What the access tables come to; those of the process, whatever a session's own settings say."""
         self.log = get_logger("agora")
         self._lock = threading.Lock()
         self._choosing = threading.Lock()
@@ -244,7 +247,7 @@ class Agora:
             opened = self._opened
         return None if opened is None else opened.store.compact(force=False)
 
-    def connection(
+    def connection(  # noqa: PLR0913 - what there is to know of a client, each by its name
         self,
         *,
         origin: Origin = "agent",
@@ -253,8 +256,9 @@ class Agora:
         namespace: str | None = None,
         lifecycle: Lifecycle | None = None,
         own: Settings | None = None,
+        door: Door = "local",
     ) -> Connection:
-        """A new connection for a client that works in `folder`, or showed the token of that name.
+        """A new connection for a client that works in `folder`, or showed the token of that name, and came by `door`.
 
         `namespace` is the token's; it goes before the setting. `lifecycle` is what agora_status shows of it.
         `own` are the settings of the client's session where they may differ from the process's.
@@ -269,6 +273,8 @@ class Agora:
             agent=settings.agent,
             token=token,
             lifecycle=lifecycle,
+            door=door,
+            policy=self.policy,
         )
 
     def _finish_purge(self) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import anyio
 
 from agora.app.agora import Agora
+from agora.config.access import names_of
 from agora.config.logs import get_logger
 from agora.errors import ConfigError
 from agora.protocol.lifecycle import Lifecycle, State
@@ -76,9 +77,19 @@ def over_http(agora: Agora, listener: Listener, *, authenticate: bool, services:
         lifecycle = Lifecycle(agora.log, "http")
         lifecycle.move(State.LISTENING)
         if token is None:
-            return Peer(agora.connection(lifecycle=lifecycle), agora.log)
-        given = agora.connection(origin=token.origin, token=token.name, namespace=token.namespace, lifecycle=lifecycle)
+            return Peer(agora.connection(lifecycle=lifecycle, door="http"), agora.log)
+        given = agora.connection(
+            origin=token.origin, token=token.name, namespace=token.namespace, lifecycle=lifecycle, door="http"
+        )
         return Peer(given, agora.log)
+
+    def may_count(token: Token | None) -> bool:
+        # Numbers of all calls tell what others do: they are for those who may see everything.
+        return agora.policy.grants("http", token.name if token else "", (), "").whole
+
+    if tokens is not None:
+        for name in sorted(names_of(settings.access) - tokens.names()):
+            agora.log.warning("an access table names a token that there is not", token=name)
 
     sessions = Sessions(peer, settings.http.idle_seconds)
     options = HttpOptions(
@@ -94,5 +105,5 @@ def over_http(agora: Agora, listener: Listener, *, authenticate: bool, services:
     )
     metrics = Metrics(lambda: len(sessions))
     server = make_server(services or agora.services(), sessions.find, agora.log, done=metrics.called)
-    app = http_app(server, listener, tokens, sessions, options, Observed(metrics, agora.unready))
+    app = http_app(server, listener, tokens, sessions, options, Observed(metrics, agora.unready, may_count))
     return OverHttp(listener, app, options)

@@ -127,7 +127,7 @@ def _settle_index(agora: Any) -> None:  # noqa: ANN401 - Agora, without importin
 
 def _callers(agora: Any) -> Callable[[str | None], Any]:  # noqa: ANN401 - Agora, without importing it here
     """Whoever is at this terminal, as somebody who has named a namespace."""
-    connection = agora.connection(origin=origin(), folder=Path.cwd())
+    connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
     return lambda name: connection.caller(CLIENT, namespace=name)
 
 

@@ -63,7 +63,7 @@ def purge(
             raise InvalidInput("namespace", "must not be given together with --all-namespaces", namespace)
         with opened_agora(home, config) as agora:
             deadline = Deadline(_SECONDS)
-            connection = agora.connection(origin=origin(), folder=Path.cwd())
+            connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
             namespaces = _namespaces(agora, connection, namespace, deadline, everywhere=all_namespaces, named=bool(ids))
             wanted = Unwanted(namespaces, tuple(ids or ()), _instant(agora, before), expired)
             condemned = agora.purger.condemn(wanted, deadline)

@@ -67,7 +67,7 @@ def run_tool(
 
         configure_logging(quiet(loaded))
         with opened(loaded) as agora:
-            connection = agora.connection(origin=origin(), folder=Path.cwd())
+            connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
             if namespace is not None:
                 connection.caller(CLIENT, namespace=namespace)
             result = agora.tools.call(

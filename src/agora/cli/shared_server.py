@@ -187,5 +187,5 @@ def _differing(one: Loaded, other: Loaded) -> list[str]:
     """The settings in which the two differ, apart from those that belong to a session."""
     from agora.config.settings import SETTINGS, value_of  # noqa: PLC0415 - as above
 
-    keys = [row.key for row in SETTINGS if row.key not in _OWN]
+    keys = [*(row.key for row in SETTINGS if row.key not in _OWN), "access"]
     return [key for key in keys if value_of(one.settings, key) != value_of(other.settings, key)]

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, field_validator
 
+from agora.config.access import KEY as ACCESS
+from agora.config.access import AccessTable
 from agora.config.project import canonical_namespace
 from agora.errors import InvalidNamespace
 
@@ -303,6 +305,9 @@ class Settings(Section):
     prompts: PromptSettings = PromptSettings()
     server: ServerSettings = ServerSettings()
     http: HttpSettings = HttpSettings()
+    access: tuple[AccessTable, ...] = Field(
+        default=(), description="Who may do what in which namespaces: the tables `[[access]]`, see docs/access.md."
+    )
 
 
 class Setting(NamedTuple):
@@ -322,6 +327,9 @@ def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
         key = prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             yield from _walk(field.annotation, f"{key}.")
+            continue
+        if key == ACCESS:
+            # A list of tables has no place in a table of values, nor in a variable.
             continue
         variable = "AGORA_" + key.replace(".", "_").upper()
         default = "the platform's per-user data folder" if key == "home" else plain(field.default)

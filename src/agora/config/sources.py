@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agora.config import access
 from agora.config.settings import SECTIONS, SETTINGS
 from agora.config.suggest import did_you_mean, nearest
 from agora.errors import ConfigError, UnknownKey
@@ -105,7 +106,7 @@ def from_file(path: Path, env: Mapping[str, str], *, required: bool) -> dict[str
 
 _NAME_A_FILE = f"Point {CONFIG_VARIABLE} at a file that can be read, or unset it."
 _VARIABLE = re.compile(r"\$(?P<literal>\$)?\{(?P<name>[^}]*)\}")
-_HEADER = re.compile(r"\s*\[\s*(?P<table>[^\[\]]+?)\s*\]")
+_HEADER = re.compile(r"\s*\[\[?\s*(?P<table>[^\[\]]+?)\s*\]")
 _KEY = re.compile(r"\s*(?P<key>[^=#\[]+?)\s*=")
 _PLACE = re.compile(r"\s*\(at line (?P<line>\d+), column \d+\)|\s*\(at end of document\)")
 
@@ -122,10 +123,12 @@ def _leaves(path: Path, text: str, tables: Mapping[str, Any], prefix: str = "") 
             yield from _leaves(path, text, value, f"{key}.")
         elif key in KEYS:
             yield key, value
+        elif key == access.KEY:
+            yield key, access.read_tables(path, text, value)
         else:
             raise UnknownKey(
                 f"{_place(path, text, key)}: unknown setting {key!r}",
-                hint=did_you_mean(key, (*KEYS, *sorted(SECTIONS)), otherwise=_ALL),
+                hint=did_you_mean(key, (*KEYS, *sorted(SECTIONS), access.KEY), otherwise=_ALL),
             )
 
 

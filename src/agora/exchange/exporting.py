@@ -43,7 +43,7 @@ class Exporter:
 
         Raises: NamespaceDenied; StoreUnavailable; whatever `out` raises.
         """
-        require(caller, extract.namespaces)
+        require(caller, extract.namespaces, "admin")
         now, sums = self._clock.now(), native.Sums()
         with self._transfer.outgoing(extract, now, deadline) as outgoing:
             total = sum(outgoing.counts.values())

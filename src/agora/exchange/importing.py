@@ -135,7 +135,7 @@ class _Native:
         if isinstance(caller, str):
             self._report.missed(Broken(self._reader.place, f"namespace: {caller}"))
             return []
-        require(caller, (event.namespace,))
+        require(caller, (event.namespace,), "admin")
         version, changed = lowered(event, lowest(caller.origin, self._wanted.origin))
         self._report.lowered += changed
         if not (version.passages and self._ours):
@@ -166,7 +166,7 @@ class _Foreign:
         if len(wanted.namespaces) > 1:
             raise InvalidInput("namespace", f"texts of the format {name} go to one namespace", wanted.namespaces)
         caller = callers(wanted.namespaces[0] if wanted.namespaces else None)
-        require(caller, (caller.scope.own,))
+        require(caller, (caller.scope.own,), "admin")
         origin = lowest(caller.origin, FORMATS[name].origin, wanted.origin)
         self._drafts = Drafts(name, report.file, replace(caller, origin=origin), clock.now(), content_bytes)
         self._report = report

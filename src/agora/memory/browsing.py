@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agora.memory.access import require
+from agora.memory.access import Guarded, concealed, concealed_changes
 from agora.model.browse import Listing, Named, Page
 from agora.model.caller import Caller
 from agora.model.crossref import Changes, Topic
@@ -21,22 +21,21 @@ class Browsing:
 
     def __init__(self, records: Callable[[Deadline], Records]) -> None:
         """`records` gives the store, which may have to be opened first."""
-        self._records = records
+        self._records = Guarded(records)
 
     def page(self, wanted: Listing, caller: Caller, deadline: Deadline) -> Page:
         """Live notes, newest first, a page at a time.
 
         Raises: NamespaceDenied; StoreUnavailable.
         """
-        require(caller, wanted.namespaces)
-        with self._records(deadline).read(deadline) as reading:
-            return reading.page(wanted)
+        with self._records.read(caller, deadline) as reading:
+            return concealed(caller, reading.page(wanted))
 
     def names(
         self, kind: Named, beginning: str, caller: Caller, deadline: Deadline, most: int
     ) -> tuple[tuple[str, ...], int]:
         """Names that begin so of what the caller may see, at most `most`, and how many there are."""
-        with self._records(deadline).read(deadline) as reading:
+        with self._records.read(caller, deadline) as reading:
             return reading.names(kind, beginning, caller.scope.visible(), most)
 
     def changes(self, topic: Topic, caller: Caller, deadline: Deadline, most: int) -> Changes:
@@ -44,6 +43,5 @@ class Browsing:
 
         Raises: NamespaceDenied; StoreUnavailable.
         """
-        require(caller, topic.namespaces)
-        with self._records(deadline).read(deadline) as reading:
-            return reading.changes(topic, caller, most)
+        with self._records.read(caller, deadline) as reading:
+            return concealed_changes(caller, reading.changes(topic, caller, most))

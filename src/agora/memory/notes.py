@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agora.errors import AgoraError, NoteNotFound
-from agora.memory.access import require
+from agora.memory.access import Guarded, concealed, require
 from agora.memory.keys import key_of
 from agora.memory.passages import embed
 from agora.memory.ranking import VERSION, weights_for
@@ -51,7 +51,7 @@ class Got:
     forgotten: tuple[str, ...]
     expired: tuple[str, ...]
     purged: tuple[str, ...]
-    sequence: int
+    sequence: int | None
 
 
 class Notes:
@@ -72,7 +72,7 @@ class Notes:
         questions: Encoder | None = None,
     ) -> None:
         """`questions` encodes queries, if another than `encoder` should: one that remembers them."""
-        self._records = records
+        self._records = Guarded(lambda _: records)
         self._encoder = encoder
         self._questions = questions or encoder
         self._cache = cache
@@ -87,11 +87,11 @@ class Notes:
         Raises: NamespaceDenied; WarmingUp if the model is not ready in time (nothing is written);
         EmbeddingMismatch; RateLimited, QuotaExceeded; StoreUnavailable.
         """
-        require(caller, (draft.namespace,))
-        with self._records.read(deadline) as reading:
+        require(caller, (draft.namespace,), "write")
+        with self._records.read(caller, deadline) as reading:
             # The same text again needs no vector, and so no model.
             known = reading.same_text(draft)
-        if (mismatch := self._records.mismatch) is not None:
+        if (mismatch := self._records.mismatch(deadline)) is not None:
             # Before the model is loaded for nothing.
             raise mismatch
         embedded = None if known else self._embed(draft, deadline)
@@ -102,6 +102,7 @@ class Notes:
             embedded = self._embed(draft, deadline)
             saved = self._records.save(draft, caller, embedded, self._clock.now(), deadline)
         self._log.info("note saved", id=saved.id, status=saved.status, namespace=saved.namespace)
+        saved = concealed(caller, saved)
         if embedded is None:
             return saved
         try:
@@ -119,35 +120,37 @@ class Notes:
         require(caller, query.filter.namespaces)
         key, state = None, None
         if self._cache is not None:
-            with self._records.read(deadline) as reading:
+            with self._records.read(caller, deadline) as reading:
                 state, sequence = reading.state(query.filter.namespaces), reading.sequence
-            key = self._key(query, state)
+            key = self._key(query, state, caller)
             known = self._cache.get(key, state.now)
             if known is not None:
                 # What the key names has not changed, so the answer is the one that this snapshot gives too.
                 answer = replace(known[0], sequence=sequence, cached=known[1])
-                self._given(caller, [hit.note.id for hit in answer.hits], answer.namespaces, sequence, state.now)
-                return answer
+                self._given(
+                    caller, [hit.note.id for hit in answer.hits], answer.namespaces, sequence, state.now, deadline
+                )
+                return concealed(caller, answer)
         # The model may take a while: no snapshot is held open meanwhile.
         vector = None
         if query.mode != "lexical":
-            if (mismatch := self._records.mismatch) is not None:
+            if (mismatch := self._records.mismatch(deadline)) is not None:
                 # Before the model is loaded, or a server asked, for nothing.
                 raise mismatch
             vector = self._questions.encode_question(query.text, self._for_model(deadline))
         groups = () if query.mode == "semantic" else analyse_query(query.text)
         weights = weights_for(query.mode, reads=self._reads(query.text))
         deadline.check()
-        with self._records.read(deadline) as reading:
+        with self._records.read(caller, deadline) as reading:
             answer = search(reading, query, weights, vector, groups, self._log)
-            after = reading.state(query.filter.namespaces)
+            after, sequence = reading.state(query.filter.namespaces), reading.sequence
         if self._cache is not None:
             # Under the key of the snapshot that it was made from, which may be a later one than the look-up's.
             if key is None or state is None or (after.store, after.sequences) != (state.store, state.sequences):
-                key = self._key(query, after)
+                key = self._key(query, after, caller)
             self._cache.put(key, answer, after.now, after.next_expiry)
-        self._given(caller, [hit.note.id for hit in answer.hits], answer.namespaces, answer.sequence, after.now)
-        return answer
+        self._given(caller, [hit.note.id for hit in answer.hits], answer.namespaces, sequence, after.now, deadline)
+        return concealed(caller, answer)
 
     def crossref(self, topic: Topic, caller: Caller, deadline: Deadline) -> CrossReference:
         """What different agents know about `topic`, which names a question or a note, and what others changed.
@@ -162,16 +165,16 @@ class Notes:
         self._records.settle_reads(deadline)
         question = self._question(topic, caller, now, deadline)
         deadline.check()
-        with self._records.read(deadline) as reading:
-            found = crossref.cross_reference(reading, topic, question, caller, now)
+        with self._records.read(caller, deadline) as reading:
+            found, sequence = crossref.cross_reference(reading, topic, question, caller, now), reading.sequence
         shown = [stated.note.id for position in found.positions for stated in position.notes]
-        self._given(caller, shown, found.namespaces, found.sequence, now)
-        return found
+        self._given(caller, shown, found.namespaces, sequence, now, deadline)
+        return concealed(caller, found)
 
     def get(self, ids: Sequence[str], caller: Caller, deadline: Deadline) -> Got:
         """The whole notes with these ids; superseded versions too, marked as such."""
-        with self._records.read(deadline) as reading:
-            found = reading.by_id(ids, caller.scope.visible())
+        with self._records.read(caller, deadline) as reading:
+            found, sequence = reading.by_id(ids, caller.scope.visible()), reading.sequence
             now = self._clock.now()
             missing = [public_id for public_id in ids if public_id not in found]
             gone = reading.purged(missing, caller.scope.visible()) if missing else frozenset[str]()
@@ -198,18 +201,17 @@ class Notes:
                 tuple(forgotten),
                 tuple(expired),
                 tuple(purged),
-                reading.sequence,
+                sequence if caller.scope.grants.whole else None,
             )
-        self._given(caller, [note.id for note in notes], (), got.sequence, now)
+        self._given(caller, [note.id for note in notes], (), sequence, now, deadline)
         return got
 
     def forget(self, selection: Selection, caller: Caller, deadline: Deadline, *, dry_run: bool) -> Forgotten:
         """Hide the selected notes from every query until they are restored; a dry run only says which."""
-        require(caller, selection.namespaces)
         done = self._records.forget(selection, caller, self._clock.now(), deadline, dry_run=dry_run)
         if not dry_run:
             self._log.info("notes forgotten", count=done.count, namespaces=list(selection.namespaces))
-        return done
+        return concealed(caller, done)
 
     def restore(self, ids: Sequence[str], caller: Caller, deadline: Deadline) -> Restored:
         """Bring forgotten notes back.
@@ -223,7 +225,7 @@ class Notes:
                 hint="Ids look like n_01J…; a note of another namespace is visible once that namespace is named.",
             )
         self._log.info("notes restored", count=len(done.restored))
-        return done
+        return concealed(caller, done)
 
     def status(self, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         """Counts of what the caller may see, the state of store, index and model, and every problem by name."""
@@ -231,21 +233,20 @@ class Notes:
         model = self._questions.details()
         if model.get("error"):
             problems.append({"code": "model_failed", "message": model["error"]})
-        if (mismatch := self._records.mismatch) is not None:
+        if (mismatch := self._records.mismatch(deadline)) is not None:
             problems.append(mismatch.details())
-        store = self._records.details()
+        store = self._records.details(deadline)
         if store.pop("purge_unfinished"):
             problems.append(_PURGE_UNFINISHED)
         problems += store.pop("conditions", ())
         about = store.pop("index")
         if about["problem"]:
             problems.append({"code": "index_problem", "message": about["problem"]})
-        with self._records.read(deadline) as reading:
-            counts = reading.counts(caller.scope.visible())
-            # Of the caller's namespaces: the whole index's size would tell of the others.
-            told = ("kind", "generation", "kernel", "passed_over", "problem", "rebuilt")
-            shown = {name: about[name] for name in told if name in about}
-            index = {**shown, "sequence": reading.sequence, "passages": counts.pop("passages")}
+        counts, sequence = self._records.counts(caller, deadline)
+        # Of the caller's namespaces: the whole index's size would tell of the others.
+        told = ("kind", "generation", "kernel", "passed_over", "problem", "rebuilt")
+        shown = {name: about[name] for name in told if name in about}
+        index = {**shown, "sequence": sequence, "passages": counts.pop("passages")}
         return {
             **counts,
             "index": index,
@@ -264,9 +265,9 @@ class Notes:
 
         text = topic.query
         if text is None:
-            with self._records.read(deadline) as reading:
+            with self._records.read(caller, deadline) as reading:
                 text = crossref.subject_text(crossref.subject_of(reading, topic, caller, now))
-        if (mismatch := self._records.mismatch) is not None:
+        if (mismatch := self._records.mismatch(deadline)) is not None:
             raise mismatch
         mode: Mode = "semantic" if topic.query is None else "hybrid"
         weights = weights_for(mode, reads=self._reads(text))
@@ -279,12 +280,18 @@ class Notes:
         return crossref.Question(vector, analyse_query(text), weights, crossref.FLOOR)
 
     def _given(
-        self, caller: Caller, ids: Iterable[str], namespaces: tuple[str, ...], sequence: int, now: datetime
+        self,
+        caller: Caller,
+        ids: Iterable[str],
+        namespaces: tuple[str, ...],
+        sequence: int,
+        now: datetime,
+        deadline: Deadline,
     ) -> None:
         """Log what an answer gives away, behind the answer: it neither waits for that nor fails with it."""
         session, agent = caller.reader
         read = Read(session, agent, tuple(dict.fromkeys(ids)), namespaces, sequence, now)
-        self._records.log_read(read, self._not_logged)
+        self._records.log_read(read, self._not_logged, deadline)
 
     def _not_logged(self, error: AgoraError) -> None:
         self._log.warning("reads were not logged", code=error.code)
@@ -293,11 +300,11 @@ class Notes:
         """Whether the encoder was trained on the language of `text`."""
         return not self._encoder.languages or language_of(text) in self._encoder.languages
 
-    def _key(self, query: Query, state: State) -> bytes:
-        """What the answer to `query` in `state` is kept under."""
+    def _key(self, query: Query, state: State, caller: Caller) -> bytes:
+        """What the answer to `query` in `state` is kept under, for callers with the same rights."""
         if self._profile is None:
             self._profile = self._encoder.fingerprint.digest()
-        return key_of(query, state, self._profile)
+        return key_of(query, state, self._profile, caller.scope.grants.mark)
 
     def _for_model(self, deadline: Deadline) -> Deadline:
         # The model has its own, shorter deadline; a cancelled call must still stop it.
@@ -307,7 +314,7 @@ class Notes:
         self, draft: Draft, saved: Saved, embedded: Embedded, caller: Caller, deadline: Deadline
     ) -> tuple[Related, ...]:
         where = Filter(tuple(dict.fromkeys((draft.namespace, *caller.scope.visible()))))
-        with self._records.read(deadline) as reading:
+        with self._records.read(caller, deadline) as reading:
             near = reading.vectors.nearest(embedded.vectors[0], reading.among(where), _RELATED + 1)
             notes = reading.by_row(near.rows.tolist())
         mine = normal_hash(draft.content)

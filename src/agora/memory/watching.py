@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agora.errors import AgoraError
+from agora.memory.access import seen
 from agora.model.browse import Event
+from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.ports.log import Log
 
@@ -46,13 +48,15 @@ class Watch:
         self._log = log
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._listeners: dict[object, Told] = {}
+        self._listeners: dict[object, tuple[Told, Callable[[], Caller]]] = {}
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._closed = False
 
-    def subscribe(self, told: Told) -> Callable[[], None]:
+    def subscribe(self, told: Told, caller: Callable[[], Caller]) -> Callable[[], None]:
         """Call `told` with every change from now on; returns what ends it, which may be called twice.
+
+        `caller` says, at each look, who listens: only changes that they may know of are told.
 
         Raises: StoreUnavailable if the journal cannot be read now.
         """
@@ -60,7 +64,7 @@ class Watch:
         # Read before anything is promised: a change after this call is told.
         head, _ = self._events(None)
         with self._lock:
-            self._listeners[token] = told
+            self._listeners[token] = told, caller
             if self._thread is None and not self._closed:
                 self._wake.clear()
                 # What changed while nobody listened is no news.
@@ -98,7 +102,7 @@ class Watch:
                     return
             since = self._looked(since, listeners)
 
-    def _looked(self, since: int, listeners: list[Told]) -> int:
+    def _looked(self, since: int, listeners: list[tuple[Told, Callable[[], Caller]]]) -> int:
         try:
             head, events = self._events(since)
         except AgoraError as error:
@@ -109,8 +113,10 @@ class Watch:
             events = (Event(head, None, "replaced", None, None, "", ""),)
         beside = self._beside()
         if beside or events:
-            for told in listeners:
-                told(events, beside)
+            for told, caller in listeners:
+                mine = seen(caller(), events)
+                if beside or mine:
+                    told(mine, beside)
         if len(events) == _MOST:
             self._wake.set()
         return events[-1].sequence if events else head

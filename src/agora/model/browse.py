@@ -13,13 +13,13 @@ Named = Literal["agents", "sessions", "namespaces", "notes"]
 class Listing:
     """Which live notes to list, newest first: in `namespaces`, saved by `agent` or in `session` if given.
 
-    `before` is the `next` of the page before.
+    `before` is the `next` of the page before: the id of its last note.
     """
 
     namespaces: tuple[str, ...]
     agent: str | None = None
     session: str | None = None
-    before: int | None = None
+    before: str | None = None
     limit: int = 50
 
 
@@ -28,9 +28,9 @@ class Page:
     """One page of notes; `next` begins the following one and is None at the end; `total` counts all pages."""
 
     notes: tuple[Note, ...]
-    next: int | None
+    next: str | None
     total: int
-    sequence: int
+    sequence: int | None
 
 
 @dataclass(frozen=True, slots=True)

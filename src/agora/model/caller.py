@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agora.model.access import EVERYTHING, Grants, Right
+
 Origin = Literal["user", "agent", "tool", "web"]
 """Where a text came from, set by the server from the path it took, highest authority first."""
 
@@ -12,18 +14,28 @@ SHARED = "shared"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The namespaces a call may see. Every read and write of the memory goes through one of these.
+    """The namespaces a call reaches, and what it may do there. Every read and write of the memory goes through one.
 
-    `own` is where a save goes when the caller names no namespace; `source` says which rule found it.
+    `own` is where a save goes when the caller names no namespace; `source` says which rule found it. `grants` bounds
+    `own` and `also` alike: to name a namespace is not to be allowed it. What asks for rights is `agora.memory.access`.
     """
 
     own: str
     source: str
     also: frozenset[str] = field(default_factory=lambda: frozenset({SHARED}))
+    grants: Grants = EVERYTHING
 
     def visible(self) -> tuple[str, ...]:
-        """Names of every visible namespace, own first, the rest sorted."""
-        return (self.own, *sorted(self.also - {self.own}))
+        """Names of every namespace that may be read, own first, the rest sorted."""
+        return tuple(name for name in (self.own, *sorted(self.also - {self.own})) if self.grants.may("read", name))
+
+    def searched(self) -> tuple[str, ...]:
+        """Where a call looks that names no namespace: of its own and `shared` those that may be read."""
+        return tuple(name for name in dict.fromkeys((self.own, SHARED)) if self.may("read", name))
+
+    def may(self, right: Right, namespace: str) -> bool:
+        """Whether the call reaches that namespace and has that right in it."""
+        return (namespace == self.own or namespace in self.also) and self.grants.may(right, namespace)
 
 
 @dataclass(frozen=True, slots=True)

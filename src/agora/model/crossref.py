@@ -44,7 +44,7 @@ class Read:
 class Change:
     """One change in the journal: what somebody did to a note. `title` is None where the note may not be shown."""
 
-    sequence: int
+    sequence: int | None
     at: datetime
     operation: str
     id: str
@@ -141,4 +141,4 @@ class CrossReference:
     verdicts_omitted: int
     changes: Changes
     namespaces: tuple[str, ...]
-    sequence: int
+    sequence: int | None

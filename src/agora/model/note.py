@@ -84,7 +84,7 @@ class Saved:
     status: Literal["created", "updated", "duplicate"]
     namespace: str
     version: int
-    sequence: int
+    sequence: int | None
     duplicate_of: str | None = None
     supersedes: str | None = None
     related: tuple[Related, ...] = ()

@@ -65,12 +65,13 @@ class Hit:
 class Answer:
     """Hits, best first, and what was left out: `omitted` counts candidates cut by top_k or max_tokens.
 
-    `cached` names the level of the cache that held it, None if it was found anew.
+    `cached` names the level of the cache that held it, None if it was found anew. `sequence`, here and in every answer:
+    None for a caller who may not see everything, since it counts the changes of all namespaces.
     """
 
     hits: tuple[Hit, ...]
     omitted: int
     namespaces: tuple[str, ...]
-    sequence: int
+    sequence: int | None
     mode: Mode
     cached: Literal["L1", "L2"] | None = None

@@ -19,6 +19,10 @@ class Selection:
     agent: str | None = None
     before: datetime | None = None
     reason: str | None = None
+    own_only: tuple[str, ...] = ()
+    """Of `namespaces` those in which a note goes only if all who saved it came with the token `own_token`."""
+    own_token: str | None = None
+    """Empty for those who came without one as this machine's user; None is nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,8 @@ class Forgotten:
     unknown: tuple[str, ...]
     already: tuple[str, ...]
     shared: int
-    """Notes that the condition on the agent met but that other agents saved too: kept."""
-    sequence: int
+    """Notes that were meant but kept: others saved them too, which the caller's rights or its condition spare."""
+    sequence: int | None
     dry_run: bool
 
 
@@ -50,4 +54,4 @@ class Restored:
     expired: tuple[str, ...]
     purged: tuple[str, ...]
     duplicates: dict[str, str]
-    sequence: int
+    sequence: int | None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agora.config.project import canonical_namespace, project_namespace
 from agora.errors import InvalidNamespace
+from agora.model.access import Door, Policy
 from agora.model.caller import SHARED, Caller, Origin, Scope
 from agora.model.deadline import Deadline
 from agora.protocol.lifecycle import Lifecycle
@@ -15,8 +16,8 @@ from agora.text.ids import new_id
 class Connection:
     """What the server knows of one client: who it is, which project it works in, what it has named.
 
-    A connection sees its project's namespace, `shared`, and every namespace that one of its calls has named.
-    Thread-safe.
+    A connection reaches its project's namespace, `shared`, what the access tables name for it, and every namespace that
+    one of its calls has named; of these it sees what the tables allow. Thread-safe.
     """
 
     def __init__(  # noqa: PLR0913 - what there is to know of a client, each by its name
@@ -31,11 +32,13 @@ class Connection:
         session: str | None = None,
         token: str = "",
         lifecycle: Lifecycle | None = None,
+        door: Door = "local",
+        policy: Policy | None = None,
     ) -> None:
         """What is known when a client connects.
 
         `namespace` is the default that was given, `rule` says by what, `folder` is the client's working folder and
-        `token` the name of the token it showed, if there are any.
+        `token` the name of the token it showed, if there are any. `door` is how it came in, `policy` the access tables.
         """
         self.session = session or new_id("h", at_ms)
         self._origin = origin
@@ -44,6 +47,9 @@ class Connection:
         self.lifecycle = lifecycle
         self._lock = threading.Lock()
         self._named: frozenset[str] = frozenset()
+        self._clients: frozenset[str] = frozenset()
+        self._door: Door = door
+        self._policy = policy or Policy()
         if namespace is not None:
             self._own, self._rule, self._fixed = namespace, rule, True
         elif folder is not None:
@@ -51,12 +57,17 @@ class Connection:
             self._fixed = False
         else:
             self._own, self._rule, self._fixed = "default", "no project folder is known", False
+        # What `{own}` stands for in the access tables.
+        self._project = self._own
 
     def root(self, folder: Path) -> None:
         """Take the project of a root that the client declared; a configured namespace stays."""
         if not self._fixed:
             self._own, rule = project_namespace(folder)
             self._rule = f"client root, {rule}"
+            if self._door == "local":
+                # Over HTTP the client may be anybody's: what it says of its folders gives it no rights.
+                self._project = self._own
 
     @property
     def namespace(self) -> str:
@@ -82,13 +93,19 @@ class Connection:
         Raises: InvalidNamespace.
         """
         own, rule = self._own, self._rule
+        client = _client_name(client)
+        known = self._policy.known((client,))
+        grants = self._policy.grants(self._door, self._token, known, self._project)
         if namespace is not None:
             own, rule = namespace_argument(namespace), "argument"
-            with self._lock:
+        with self._lock:
+            self._clients |= known
+            # What may not be read stays unnamed, also for a program of another name on the same connection.
+            if namespace is not None and grants.may("read", own):
                 self._named |= {own}
-        client = _client_name(client)
+            also = frozenset({SHARED, self._own}) | self._named | grants.named()
         return Caller(
-            scope=Scope(own, rule, frozenset({SHARED, self._own}) | self._named),
+            scope=Scope(own, rule, also, grants),
             agent=agent or self._agent or client,
             session=session or self.session,
             client=client,
@@ -97,6 +114,14 @@ class Connection:
             origin=self._origin,
             reads_as=(self.session, self._agent or client),
         )
+
+    def listener(self) -> Caller:
+        """Who hears of changes on this connection: with what all programs may see alike that have called on it."""
+        with self._lock:
+            clients, named = self._clients, self._named
+        grants = self._policy.grants(self._door, self._token, clients, self._project)
+        also = frozenset({SHARED, self._own}) | named | grants.named()
+        return Caller(Scope(self._own, self._rule, also, grants), "", self.session, "", token=self._token)
 
 
 @dataclass(frozen=True, slots=True)

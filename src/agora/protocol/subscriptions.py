@@ -19,6 +19,7 @@ from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, R
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agora.errors import AgoraError
+from agora.memory.access import require
 from agora.memory.watching import Watch
 from agora.model.browse import Event
 from agora.model.caller import SHARED
@@ -117,7 +118,7 @@ class Subscriptions:
                 return
             try:
                 # It reads the store, which may have to be opened first.
-                self._stop = await anyio.to_thread.run_sync(self._watch.subscribe, told)
+                self._stop = await anyio.to_thread.run_sync(self._watch.subscribe, told, self._connection.listener)
             except AgoraError as error:
                 raise protocol_error(error, ctx.protocol_version) from error
             if self._closed:
@@ -125,7 +126,7 @@ class Subscriptions:
                 self.close()
 
     def _known(self, uri: str, ctx: Context) -> None:
-        """Return if there can be such a resource; a namespace that it names becomes visible, as by a call.
+        """Return if there can be such a resource; a namespace that it names is reached from now on, as by a call.
 
         Raises: MCPError.
         """
@@ -133,16 +134,14 @@ class Subscriptions:
             asked = parse(uri)
             if asked is None:
                 raise ResourceNotFound(uri)
-            if (name := _namespace(asked)) is not None:
-                self._connection.caller("", namespace=name)
+            caller = self._connection.caller(client_of(ctx), namespace=_namespace(asked))
+            require(caller, caller.scope.visible() if _namespace(asked) is None else (caller.scope.own,))
         except AgoraError as error:
             raise protocol_error(error, ctx.protocol_version) from error
 
     def _take(self, events: tuple[Event, ...], prompts: bool) -> None:
-        visible = set(self._connection.caller("").scope.visible())
-        seen = [event for event in events if event.namespace is None or event.namespace in visible]
-        news: list[ServerEvent] = [ResourceUpdated(uri) for uri in self._touched(seen)]
-        if any(event.operation in _LISTED for event in seen):
+        news: list[ServerEvent] = [ResourceUpdated(uri) for uri in self._touched(events)]
+        if any(event.operation in _LISTED for event in events):
             news.insert(0, ResourcesListChanged())
         if prompts:
             news.insert(0, PromptsListChanged())
@@ -177,6 +176,13 @@ class Subscriptions:
                     await session.send_notification(types.PromptListChangedNotification())
         except Exception as error:  # noqa: BLE001 - the outermost loop of a task; the client may be gone
             self._log.debug("a change could not be told", error=repr(error))
+
+
+def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
+    """What the program that sent a request calls itself; empty if it did not say."""
+    params = ctx.session.client_params
+    info = params.client_info if params else None
+    return info.name if info else ""
 
 
 def _namespace(asked: Asked) -> str | None:

@@ -52,6 +52,10 @@ class Tokens:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tuple(tokens)
 
+    def names(self) -> frozenset[str]:
+        """The name of each."""
+        return frozenset(token.name for token in self._tokens)
+
     def named(self, name: str | None) -> Token:
         """The token with that name; without one, the first.
 

@@ -27,7 +27,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agora.transport.address import BACKLOG, PATH, Listener
-from agora.transport.auth import Tokens
+from agora.transport.auth import Token, Tokens
 from agora.transport.draining import Draining
 from agora.transport.guard import TOKEN_KEY, BearerToken, BodySize, OwnAddress
 from agora.transport.in_flight import DistinctIds
@@ -73,10 +73,14 @@ class HttpOptions:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What those are told who run the server: `problems` looks, in a worker thread, why calls could not be answered."""
+    """What those are told who run the server: `problems` looks, in a worker thread, why calls could not be answered.
+
+    `may_count` says whether somebody with that token is told the numbers of `metrics`.
+    """
 
     metrics: Metrics
     problems: Problems = list
+    may_count: Callable[[Token | None], bool] = lambda _: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ def http_app(
     if options.sse:
         app = LegacySse(app, server, options.body_bytes)
     draining = Draining(app)
-    app = MetricsPage(BodySize(draining, options.body_bytes), observed.metrics)
+    app = MetricsPage(BodySize(draining, options.body_bytes), observed.metrics, observed.may_count)
     if options.rate is not None:
         app = RateLimit(app, options.rate, options.log)
     app = BearerToken(app, tokens, options.log)

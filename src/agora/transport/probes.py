@@ -10,6 +10,8 @@ import anyio.to_thread
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agora.transport.auth import Token
+from agora.transport.guard import TOKEN_KEY, refusal
 from agora.transport.metrics import CONTENT_TYPE, Metrics
 
 HEALTH, READY, METRICS = "/healthz", "/readyz", "/metrics"
@@ -53,9 +55,13 @@ class Probes:
 class MetricsPage:
     """Answers `/metrics`; behind the token, as numbers tell of use."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, may_count: Callable[[Token | None], bool] = lambda _: True
+    ) -> None:
+        """`may_count` says whether somebody with that token is told the numbers, which are of all clients."""
         self._app = app
         self._metrics = metrics
+        self._may_count = may_count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the metrics, or pass the request on."""
@@ -63,6 +69,14 @@ class MetricsPage:
             await self._app(scope, receive, send)
         elif scope["method"] not in {"GET", "HEAD"}:
             await _not_allowed(scope, receive, send)
+        elif not self._may_count(scope.get(TOKEN_KEY)):
+            answer = refusal(
+                403,
+                "access_denied",
+                "These numbers tell of all namespaces, and this token may not read all",
+                "Use a token that may, by an [[access]] table of agora.toml.",
+            )
+            await answer(scope, receive, send)
         else:
             page = Response(self._metrics.exposition(), media_type=CONTENT_TYPE, headers=_FRESH)
             await page(scope, receive, send)

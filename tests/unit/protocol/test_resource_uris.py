@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +11,11 @@ from agora.errors import InvalidInput
 from agora.protocol.resources.table import KINDS, before_of, cursor_of, parse, uri_of
 
 
-@given(st.text(min_size=1).filter(lambda name: not name.startswith("/")), st.integers(1, 2**63 - 1))
-def test_every_name_has_a_uri_that_leads_back_to_it(name: str, row: int) -> None:
+@given(
+    st.text(min_size=1).filter(lambda name: not name.startswith("/")),
+    st.from_regex(r"n_[0-7][0-9A-HJKMNP-TV-Z]{25}", fullmatch=True),
+)
+def test_every_name_has_a_uri_that_leads_back_to_it(name: str, row: str) -> None:
     name = name.encode("utf-8", "replace").decode("utf-8")
     uri = uri_of("namespaces", name, cursor=cursor_of(row))
     assert uri.isascii()
@@ -38,6 +44,13 @@ def test_fixed_ones_have_no_value(uri: str) -> None:
 
 
 def test_a_cursor_says_nothing_of_what_it_is() -> None:
-    assert "17" not in cursor_of(17)
-    assert before_of(cursor_of(17)) == 17
+    note = "n_01M8MKRP2CC69HXHW522H8C8V1"
+    assert note not in cursor_of(note)
+    assert before_of(cursor_of(note)) == note
     assert before_of(None) is None
+
+
+def test_a_cursor_that_counts_rows_is_none_of_ours() -> None:
+    for made in ({"before": 17}, {"before": "17"}, {"before": None}, [17]):
+        with pytest.raises(InvalidInput):
+            before_of(base64.urlsafe_b64encode(json.dumps(made).encode()).decode())

@@ -7,7 +7,6 @@ from typing import Any
 
 from agora.memory.browsing import Browsing
 from agora.model.browse import Listing
-from agora.model.caller import SHARED
 from agora.model.crossref import Topic
 from agora.protocol.context import Calling
 from agora.protocol.tools.handlers import Tools
@@ -33,8 +32,7 @@ class Filling:
         Raises: what the memory raises: a prompt is never filled with half of what there is.
         """
         caller, deadline = calling.caller(), calling.deadline
-        namespaces = tuple(dict.fromkeys((caller.scope.own, SHARED)))
-
+        namespaces = caller.scope.searched()
         found: dict[str, str] = {}
         if "notes" in wanted and topic:
             from agora.memory.crossref import FLOOR  # noqa: PLC0415 - a server that starts has no use for it

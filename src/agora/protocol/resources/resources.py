@@ -9,7 +9,7 @@ from typing import Any
 from agora.errors import InvalidInput, NotFound
 from agora.memory.browsing import Browsing
 from agora.model.browse import Listing, Page
-from agora.model.caller import SHARED, Caller
+from agora.model.caller import Caller
 from agora.model.crossref import Topic
 from agora.model.deadline import Deadline
 from agora.model.note import Note
@@ -137,7 +137,7 @@ class Resources:
     def _changes(self, asked: Asked, caller: Caller, deadline: Deadline) -> Mapping[str, Any]:
         given = asked.options.get("since")
         since = None if given is None else times.instant("since", given, self._clock.now())
-        topic = Topic(tuple(dict.fromkeys((caller.scope.own, SHARED))), since=since, unread=since is None)
+        topic = Topic(caller.scope.searched(), since=since, unread=since is None)
         return shaped_changes(self._browsing.changes(topic, caller, deadline, _CHANGES))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from agora.errors import InvalidInput
 from agora.model.browse import Named
+from agora.protocol.schemas import ID
 
 SCHEME = "agora"
 MIME = "application/json"
@@ -141,13 +143,13 @@ def uri_of(kind: str, value: str, **options: str) -> str:
     return f"{SCHEME}://{kind}/{quote(value, safe='/:@')}" + (f"?{query}" if query else "")
 
 
-def cursor_of(before: int) -> str:
-    """An opaque cursor for the page that begins after a row."""
+def cursor_of(before: str) -> str:
+    """An opaque cursor for the page that begins after the note with that id; a row number would count all notes."""
     return base64.urlsafe_b64encode(json.dumps({"before": before}).encode()).decode().rstrip("=")
 
 
-def before_of(cursor: str | None) -> int | None:
-    """The row that a cursor stands for.
+def before_of(cursor: str | None) -> str | None:
+    """The id of the note that a cursor stands for.
 
     Raises: InvalidInput if it is none of ours.
     """
@@ -158,7 +160,7 @@ def before_of(cursor: str | None) -> int | None:
         before = found["before"]
     except (ValueError, KeyError, TypeError, RecursionError, binascii.Error):
         before = None
-    if not isinstance(before, int) or isinstance(before, bool) or not 0 < before < 2**63:
+    if not isinstance(before, str) or re.fullmatch(ID.removesuffix("$"), before) is None:
         raise InvalidInput(
             "cursor", "it is none that this server gave", cursor, hint="Leave it out for the first page."
         )

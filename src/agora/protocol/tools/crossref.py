@@ -7,7 +7,7 @@ from typing import Any
 from agora.model.crossref import Changes, CrossReference, Held, Position, Shared, Stated, Verdict
 from agora.model.note import Note
 from agora.protocol.times import written
-from agora.protocol.tools.shapes import filled, opening
+from agora.protocol.tools.shapes import filled, opening, sequence
 
 _IDS = 10
 _AGENTS = 10
@@ -28,8 +28,7 @@ def answer(found: CrossReference) -> dict[str, Any]:
         "verdicts_omitted": found.verdicts_omitted,
         "changed_by_others": changes(found.changes),
         "namespaces": list(found.namespaces),
-        "sequence": found.sequence,
-    }
+    } | sequence(found.sequence)
 
 
 def changes(found: Changes) -> dict[str, Any]:

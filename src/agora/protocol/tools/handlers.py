@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agora.errors import AgoraError, NotFound, StoreError
+from agora.memory.access import shown_status
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
@@ -131,9 +132,8 @@ class Tools:
             found, problems = {}, [error.details()]
         problems += [trouble for trouble in self._troubles.copy().values() if trouble not in problems]
         health = "ok" if not problems else "degraded"
-        return shapes.status(
-            {"health": health, "problems": problems, **self._about(), **found, "session": caller.session}
-        )
+        told = {"health": health, "problems": problems, **self._about(), **found, "session": caller.session}
+        return shapes.status(shown_status(caller, told))
 
 
 def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, version: str) -> Caller:
@@ -144,4 +144,4 @@ def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, v
 def _searched(given: Arguments, caller: Caller) -> tuple[str, ...]:
     if given.get("namespace"):
         return (caller.scope.own,)
-    return tuple(dict.fromkeys((caller.scope.own, "shared")))
+    return caller.scope.searched()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agora.errors import ConfigError, EmbeddingError, NotFound, StoreError
+from agora.memory.access import shown_status
 from agora.model.deadline import Deadline
 from agora.protocol import schemas
 from agora.protocol.context import Connection
@@ -52,5 +53,8 @@ class LateTools(Tools):
                 raise
             caller = connection.caller(client, version)
             found = {"health": "degraded", "problems": [error.details()], **self._about(), "session": caller.session}
-            return shapes.status(found) | {"namespace": caller.scope.own, "namespace_rule": caller.scope.source}
+            return shapes.status(shown_status(caller, found)) | {
+                "namespace": caller.scope.own,
+                "namespace_rule": caller.scope.source,
+            }
         return tools.call(name, given, connection, client=client, version=version, deadline=deadline)

@@ -91,8 +91,7 @@ def answer(found: Answer, *, explain: bool) -> dict[str, Any]:
         "namespaces": list(found.namespaces),
         "mode": found.mode,
         "cached": found.cached,
-        "sequence": found.sequence,
-    }
+    } | sequence(found.sequence)
 
 
 def got(found: Got) -> dict[str, Any]:
@@ -123,8 +122,7 @@ def got(found: Got) -> dict[str, Any]:
         "forgotten": list(found.forgotten),
         "expired": list(found.expired),
         "purged": list(found.purged),
-        "sequence": found.sequence,
-    }
+    } | sequence(found.sequence)
 
 
 def forgotten(done: Forgotten) -> dict[str, Any]:
@@ -148,8 +146,7 @@ def forgotten(done: Forgotten) -> dict[str, Any]:
         "unknown": list(done.unknown),
         "already_forgotten": list(done.already),
         "kept_for_other_savers": done.shared,
-        "sequence": done.sequence,
-    }
+    } | sequence(done.sequence)
 
 
 def restored(done: Restored) -> dict[str, Any]:
@@ -162,8 +159,7 @@ def restored(done: Restored) -> dict[str, Any]:
         "purged": list(done.purged),
         "duplicates": done.duplicates,
         "unknown": list(done.unknown),
-        "sequence": done.sequence,
-    }
+    } | sequence(done.sequence)
 
 
 def status(found: dict[str, Any]) -> dict[str, Any]:
@@ -177,6 +173,11 @@ def status(found: dict[str, Any]) -> dict[str, Any]:
         names = list(fitted[longest].items())[:-1]
         fitted |= {longest: dict(names), lists[longest]: fitted[lists[longest]] + 1}
     return fitted
+
+
+def sequence(number: int | None) -> dict[str, Any]:
+    """The member `sequence` of an answer, for callers that are told."""
+    return {} if number is None else {"sequence": number}
 
 
 def opening(text: str, width: int = 80) -> str:

@@ -130,17 +130,24 @@ def _choose(
                 (*values, now),
             )
         ]
-    if selection.agent is None:
-        return candidates, unknown, already, 0
+    spared: list[tuple[str, tuple[object, ...]]] = []
+    if selection.agent is not None:
+        spared.append((f"SELECT 1 FROM items i WHERE i.id = ? AND {saved_by.format('<>')}", (selection.agent,)))
+    if selection.own_only:
+        own = rows.namespace_ids(connection, selection.own_only)
+        spared.append((_OF_OTHERS.format(rows.places(own)), (*own, selection.own_token)))
     alone = [
-        row
-        for row in candidates
-        if not connection.execute(
-            f"SELECT 1 FROM items i WHERE i.id = ? AND {saved_by.format('<>')}",
-            (row, selection.agent),
-        ).fetchone()
+        row for row in candidates if not any(connection.execute(sql, (row, *bound)).fetchone() for sql, bound in spared)
     ]
     return alone, unknown, already, len(candidates) - len(alone)
+
+
+_OF_OTHERS = (
+    # A token that is None is nobody's own.
+    "SELECT 1 FROM items i WHERE i.id = ? AND i.namespace_id IN ({}) AND EXISTS (SELECT 1 FROM savers s"
+    " JOIN clients c ON c.id = s.client_id WHERE s.item_id = i.id AND c.token IS NOT ?)"
+)
+"""Finds a row that came with another token too."""
 
 
 def _named(  # noqa: PLR0913, PLR0917 - fills the two lists that the answer reports

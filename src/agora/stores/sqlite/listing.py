@@ -27,8 +27,11 @@ def page(connection: sqlite3.Connection, wanted: Listing, now: int, sequence: in
         values.append(wanted.session)
     total = connection.execute(f"SELECT count(*) FROM items i WHERE {' AND '.join(where)}", values).fetchone()[0]
     if wanted.before is not None:
-        where.append("i.id < ?")
-        values.append(wanted.before)
+        # One that lies elsewhere, or is none, has nothing before it.
+        where.append(
+            f"i.id < (SELECT c.id FROM items c WHERE c.public_id = ? AND c.namespace_id IN ({rows.places(namespaces)}))"
+        )
+        values += (wanted.before, *namespaces)
     found = [
         row[0]
         for row in connection.execute(
@@ -39,7 +42,7 @@ def page(connection: sqlite3.Connection, wanted: Listing, now: int, sequence: in
     shown = found[: wanted.limit]
     notes = rows.notes_by_row(connection, shown)
     more = len(found) > len(shown)
-    return Page(tuple(notes[row] for row in shown), shown[-1] if more else None, total, sequence)
+    return Page(tuple(notes[row] for row in shown), notes[shown[-1]].id if more else None, total, sequence)
 
 
 _NAMES = {

@@ -91,9 +91,8 @@ class SqliteReading:
 
     def by_id(self, ids: Sequence[str], namespaces: Sequence[str]) -> dict[str, tuple[int, Note]]:
         """As `Reading.by_id`."""
-        visible = set(namespaces)
-        found = rows.notes_by_id(self._connection, list(dict.fromkeys(ids)))
-        return {note.id: (row, note) for row, note in found.items() if note.namespace in visible}
+        found = rows.notes_by_id(self._connection, list(dict.fromkeys(ids)), namespaces)
+        return {note.id: (row, note) for row, note in found.items()}
 
     def purged(self, ids: Sequence[str], namespaces: Sequence[str]) -> frozenset[str]:
         """As `Reading.purged`."""

@@ -66,12 +66,16 @@ def namespace_ids(connection: sqlite3.Connection, names: Sequence[str]) -> tuple
 
 def notes_by_row(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Note]:
     """The notes of these rows with tags and savers, whatever their state."""
-    return _assemble(connection, "i.id", rows)
+    return _assemble(connection, "i.id IN ({})", rows)
 
 
-def notes_by_id(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[int, Note]:
-    """As `notes_by_row`, looked up by public id, keyed by row."""
-    return _assemble(connection, "i.public_id", ids)
+def notes_by_id(connection: sqlite3.Connection, ids: Sequence[str], names: Sequence[str]) -> dict[int, Note]:
+    """As `notes_by_row`, looked up by public id in the namespaces `names`, keyed by row.
+
+    Nothing of a note that lies elsewhere is read: its size does not tell that there is one, nor does damage in it.
+    """
+    inside = ",".join(map(str, namespace_ids(connection, names)))
+    return _assemble(connection, f"i.public_id IN ({{}}) AND i.namespace_id IN ({inside})", ids)
 
 
 def purged_ids(connection: sqlite3.Connection, ids: Sequence[str], names: Sequence[str]) -> frozenset[str]:
@@ -88,10 +92,10 @@ def purged_ids(connection: sqlite3.Connection, ids: Sequence[str], names: Sequen
     )
 
 
-def _assemble(connection: sqlite3.Connection, column: str, values: Sequence[Any]) -> dict[int, Note]:
+def _assemble(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> dict[int, Note]:
     found: dict[int, Note] = {}
     for block in blocks(list(values)):
-        items = connection.execute(f"{_COLUMNS} WHERE {column} IN ({places(block)})", tuple(block)).fetchall()
+        items = connection.execute(f"{_COLUMNS} WHERE {where.format(places(block))}", tuple(block)).fetchall()
         rows = [item[0] for item in items]
         tags, savers = _tags(connection, rows), _savers(connection, rows)
         for item in items:

@@ -1,0 +1,194 @@
+"""What a connection may do in which namespace, by the tables `[[access]]`.
+
+Tables without `clients` give, and what they give adds up. Tables with `clients` take: a program that calls itself so
+keeps no more than they hold, out of what the others give. So a name that a program gives itself is never worth more
+than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from agora.config.access import EVERY, OWN, RIGHTS, AccessTable
+
+Right = Literal["read", "write", "admin"]
+
+Door = Literal["command", "local", "http"]
+"""How somebody comes in: as a command of the user, as a session of this machine's user, or over HTTP."""
+
+_LEVEL = {right: number for number, right in enumerate(RIGHTS, 1)}
+_SHOWN = 20
+"""Patterns of one table that a status names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one table holds for one connection: in the namespaces that fit `patterns`, as much as `level`."""
+
+    table: int
+    place: str
+    patterns: tuple[str, ...]
+    level: int
+
+    def level_in(self, namespace: str) -> int:
+        """How much it holds there: 0 nothing, 1 read, 2 write, 3 admin."""
+        return self.level if any(fits(pattern, namespace) for pattern in self.patterns) else 0
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether there is no namespace that it does not hold."""
+        return EVERY in self.patterns
+
+    def details(self) -> dict[str, Any]:
+        """As plain data."""
+        shown = list(self.patterns[:_SHOWN])
+        more = {"more_namespaces": len(self.patterns) - _SHOWN} if len(self.patterns) > _SHOWN else {}
+        return {
+            "table": self.table,
+            "place": self.place,
+            "namespaces": shown,
+            **more,
+            "rights": RIGHTS[self.level - 1],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """The rights of a connection: the most that one of `given` holds, and at most what each group of `limits` holds.
+
+    `who` says in words whose they are. `identity` is by what its own notes are known: the name of its token, empty
+    for this machine's user, None for somebody of whom nothing is known. `tables`: whether there are any tables.
+    """
+
+    who: str
+    identity: str | None
+    given: tuple[Allowance, ...]
+    limits: tuple[tuple[Allowance, ...], ...] = ()
+    tables: bool = True
+
+    def level(self, namespace: str) -> int:
+        """How much is allowed there: 0 nothing, 1 read, 2 write, 3 admin."""
+        level = max((each.level_in(namespace) for each in self.given), default=0)
+        for group in self.limits:
+            level = min(level, max(each.level_in(namespace) for each in group))
+        return level
+
+    def may(self, right: Right, namespace: str) -> bool:
+        """Whether that is allowed there."""
+        return self.level(namespace) >= _LEVEL[right]
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is no namespace that may not be read, so that no number of the store is a secret."""
+        return all(any(each.everywhere for each in group) for group in (self.given, *self.limits))
+
+    def named(self) -> frozenset[str]:
+        """The namespaces that the tables name one by one, and that may be read."""
+        names = {pattern for each in self.given for pattern in each.patterns if "*" not in pattern}
+        return frozenset(name for name in names if self.level(name))
+
+    @property
+    def mark(self) -> str:
+        """Equal for connections that may do the same, and for nobody else."""
+        return repr((self._bare(self.given), *map(self._bare, self.limits))) if self.tables else ""
+
+    def details(self) -> dict[str, Any]:
+        """Which tables apply, as plain data."""
+        if not self.tables:
+            rule = (
+                "everything" if self.who == _COMMAND else "no [[access]] tables: its project, shared, and what it names"
+            )
+            return {"who": self.who, "rule": rule}
+        found: dict[str, Any] = {"who": self.who, "given_by": [each.details() for each in self.given]}
+        if self.limits:
+            found["limited_by"] = [each.details() for group in self.limits for each in group]
+        return found
+
+    @staticmethod
+    def _bare(group: Sequence[Allowance]) -> tuple[tuple[tuple[str, ...], int], ...]:
+        return tuple(sorted((tuple(sorted(each.patterns)), each.level) for each in group))
+
+
+_COMMAND = "a command of this machine's user"
+_LOCAL = "a session of this machine's user"
+_ALL = (Allowance(0, "", (EVERY,), _LEVEL["admin"]),)
+
+EVERYTHING = Grants(_LOCAL, "", _ALL, tables=False)
+"""Where there are no tables, and for the commands: every right in every namespace that is named."""
+
+
+class Policy:
+    """The tables, and what they come to for each connection. Immutable."""
+
+    def __init__(self, tables: Sequence[AccessTable] = ()) -> None:
+        """Without tables everything is allowed to everybody."""
+        self._tables = tuple(enumerate(tables, 1))
+        # A connection asks at every call, and there are few different ones.
+        self._of = lru_cache(1_024)(self._grants)
+
+    def grants(self, door: Door, token: str, clients: Iterable[str], own: str) -> Grants:
+        """What a connection may do that came by `door` with the token of that name, if any.
+
+        `clients` are the names that its programs give themselves, `own` is the namespace of its own project.
+        """
+        return self._of(door, token, self.known(clients), own)
+
+    def known(self, clients: Iterable[str]) -> frozenset[str]:
+        """Those of `clients`, in the form of the tables, of which a table says something."""
+        names = {client.casefold() for client in clients}
+        patterns = [pattern for _, table in self._tables for pattern in table.clients]
+        return frozenset(name for name in names if any(fits(pattern, name) for pattern in patterns))
+
+    def _grants(self, door: Door, token: str, clients: frozenset[str], own: str) -> Grants:
+        who = _who(door, token)
+        identity = token or ("" if door != "http" else None)
+        if door == "command" or not self._tables:
+            return Grants(who, identity, _ALL, tables=False)
+        mine = [(number, table) for number, table in self._tables if _is_for(table, door, token)]
+        given = tuple(_allowance(number, table, own) for number, table in mine if table.gives)
+        groups = []
+        for client in sorted(clients):
+            group = [(n, table) for n, table in mine if any(fits(pattern, client) for pattern in table.clients)]
+            if group:
+                groups.append(tuple(_allowance(n, table, own) for n, table in group))
+        return Grants(who, identity, given, tuple(groups))
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether `name` is what `pattern` says, where each `*` stands for any characters, or none."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    *middle, last = rest
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    # The earliest place of each piece leaves the most room for those after it.
+    for piece in middle:
+        found = name.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _is_for(table: AccessTable, door: Door, token: str) -> bool:
+    if table.any or (table.clients and not table.tokens and not table.local):
+        return True
+    if door == "local":
+        return table.local
+    return bool(token) and (token in table.tokens or EVERY in table.tokens)
+
+
+def _allowance(number: int, table: AccessTable, own: str) -> Allowance:
+    patterns = tuple(own if pattern == OWN else pattern for pattern in table.namespaces)
+    return Allowance(number, table.place, patterns, _LEVEL[table.rights])
+
+
+def _who(door: Door, token: str) -> str:
+    if door == "http":
+        return f"token {token}" if token else "HTTP without a token"
+    return _COMMAND if door == "command" else _LOCAL
