@@ -91,14 +91,17 @@ def test_the_documentation_lists_every_setting_with_default_and_help() -> None:
     assert all(setting.help and setting.default for setting in SETTINGS)
 
 
-def test_the_example_in_the_documentation_is_a_valid_configuration(tmp_path: Path) -> None:
+def test_the_examples_in_the_documentation_are_valid_configurations(tmp_path: Path) -> None:
     from agora.config.load import load_settings  # noqa: PLC0415 - named here to show what is tested
 
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    (tmp_path / "agora.toml").write_text(example, encoding="utf-8")
-    loaded = load_settings(env={"AGORA_HOME": str(tmp_path)})
-    assert loaded.settings.agent == "reviewer"
+    loaded = []
+    for name in ("configuration.md", "access.md"):
+        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for example in re.findall(r"```toml\n(.*?)```", page, re.DOTALL):
+            (tmp_path / "agora.toml").write_text(example, encoding="utf-8")
+            loaded.append(load_settings(env={"AGORA_HOME": str(tmp_path)}).settings)
+    assert loaded[0].agent == "reviewer"
+    assert [len(settings.access) for settings in loaded] == [0, 1, 3, 2]
 
 
 def test_the_set_up_needs_the_standard_library_only_and_old_pythons_can_read_it() -> None:

@@ -8,6 +8,7 @@ import typer
 
 from agora import __version__
 from agora.cli import output
+from agora.cli.access import access
 from agora.cli.audit import audit, revert
 from agora.cli.backup import backup, restore_backup
 from agora.cli.cache import cache
@@ -56,6 +57,7 @@ for _command in (
     reindex,
     cache,
     config,
+    access,
     doctor,
     reembed,
 ):

@@ -8,9 +8,9 @@ than none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from agora.config.access import EVERY, OWN, RIGHTS, AccessTable
 
@@ -20,6 +20,9 @@ Door = Literal["command", "local", "http"]
 """How somebody comes in: as a command of the user, as a session of this machine's user, or over HTTP."""
 
 _LEVEL = {right: number for number, right in enumerate(RIGHTS, 1)}
+_REMEMBERED = 4_096
+"""Namespaces whose rights one connection's `Grants` remember."""
+
 _SHOWN = 20
 """Patterns of one table that a status names."""
 
@@ -68,12 +71,20 @@ class Grants:
     given: tuple[Allowance, ...]
     limits: tuple[tuple[Allowance, ...], ...] = ()
     tables: bool = True
+    _known: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    _once: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def level(self, namespace: str) -> int:
         """How much is allowed there: 0 nothing, 1 read, 2 write, 3 admin."""
+        if (level := self._known.get(namespace)) is not None:
+            return level
         level = max((each.level_in(namespace) for each in self.given), default=0)
         for group in self.limits:
             level = min(level, max(each.level_in(namespace) for each in group))
+        if len(self._known) >= _REMEMBERED:
+            # Whoever makes up names must not fill the memory.
+            self._known.clear()
+        self._known[namespace] = level
         return level
 
     def may(self, right: Right, namespace: str) -> bool:
@@ -87,13 +98,19 @@ class Grants:
 
     def named(self) -> frozenset[str]:
         """The namespaces that the tables name one by one, and that may be read."""
-        names = {pattern for each in self.given for pattern in each.patterns if "*" not in pattern}
-        return frozenset(name for name in names if self.level(name))
+        if (found := self._once.get("named")) is None:
+            names = {pattern for each in self.given for pattern in each.patterns if "*" not in pattern}
+            found = self._once["named"] = frozenset(name for name in names if self.level(name))
+        return cast("frozenset[str]", found)
 
     @property
     def mark(self) -> str:
         """Equal for connections that may do the same, and for nobody else."""
-        return repr((self._bare(self.given), *map(self._bare, self.limits))) if self.tables else ""
+        if not self.tables:
+            return ""
+        if (found := self._once.get("mark")) is None:
+            found = self._once["mark"] = repr((self._bare(self.given), *map(self._bare, self.limits)))
+        return cast("str", found)
 
     def details(self) -> dict[str, Any]:
         """Which tables apply, as plain data."""
@@ -126,6 +143,7 @@ class Policy:
     def __init__(self, tables: Sequence[AccessTable] = ()) -> None:
         """Without tables everything is allowed to everybody."""
         self._tables = tuple(enumerate(tables, 1))
+        self._clients = frozenset(pattern for table in tables for pattern in table.clients)
         # A connection asks at every call, and there are few different ones.
         self._of = lru_cache(1_024)(self._grants)
 
@@ -138,9 +156,10 @@ class Policy:
 
     def known(self, clients: Iterable[str]) -> frozenset[str]:
         """Those of `clients`, in the form of the tables, of which a table says something."""
+        if not self._clients:
+            return frozenset()
         names = {client.casefold() for client in clients}
-        patterns = [pattern for _, table in self._tables for pattern in table.clients]
-        return frozenset(name for name in names if any(fits(pattern, name) for pattern in patterns))
+        return frozenset(name for name in names if any(fits(pattern, name) for pattern in self._clients))
 
     def _grants(self, door: Door, token: str, clients: frozenset[str], own: str) -> Grants:
         who = _who(door, token)

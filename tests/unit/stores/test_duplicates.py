@@ -144,6 +144,7 @@ def test_a_duplicate_needs_no_vectors_and_a_new_text_says_so_and_writes_nothing(
 def test_a_duplicate_moves_the_sequence_of_its_namespace(desk: Desk) -> None:
     first = desk.save("again")
     second = desk.save("again", "bob")
+    assert first.sequence is not None
     assert second.sequence == first.sequence + 1
     assert desk.sql("SELECT sequence FROM namespace_seq") == [(second.sequence,)]
 
