@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ListRootsResult, PromptReference, ResourceTemplateReference, Root
 from pydantic import FileUrl
 from tests.protocol.bench import Bench
-from tests.protocol.heard import subscribed
+from tests.protocol.heard import Heard, subscribed
 
 from agora.config.access import AccessTable
 from agora.model.access import Door, Policy
@@ -272,6 +272,28 @@ async def test_what_is_denied_cannot_be_subscribed_to(bench: Bench, mode: str) -
         error = error.exceptions[0]
     assert isinstance(error, MCPError)
     assert error.error.data["code"] == "namespace_denied"
+
+
+async def test_a_program_that_only_listens_is_held_to_its_limit_too(bench: Bench, mode: str) -> None:
+    services = bench.services()
+    connection = under(bench, table("{own}", "shared"), table("shared", clients=("limited",)))
+    make = partial(bench.client, mode=mode, tools=services, connection=connection, name="limited")
+
+    async def changed_and_heard(heard: Heard) -> None:
+        await planted(bench, "acme/shop", "one")
+        await heard.settled()
+        await planted(bench, "shared", "two")
+        await heard.settled("resources")
+
+    if mode == "auto":
+        async with subscribed(make, legacy=False) as (_, told):
+            await changed_and_heard(told)
+        return
+    told = Heard()
+    async with make(message_handler=told) as client:
+        # Whoever has asked for any list hears of both.
+        await client.list_prompts()
+        await changed_and_heard(told)
 
 
 async def test_programs_of_one_token_hear_what_all_of_them_may_see(bench: Bench) -> None:

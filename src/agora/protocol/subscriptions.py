@@ -106,6 +106,8 @@ class Subscriptions:
         self._session = None
 
     async def _watched(self, ctx: Context) -> None:
+        # What this program may hear of depends on what it calls itself too.
+        self._connection.caller(client_of(ctx))
         loop = asyncio.get_running_loop()
 
         def told(events: tuple[Event, ...], prompts: bool) -> None:
