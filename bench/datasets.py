@@ -87,12 +87,12 @@ def _locomo(folder: Path, variant: str) -> tuple[list[Document], list[Question]]
     del variant
     documents = [
         Document(f"{turn['conv']}/{turn['id']}", f"{turn['speaker']}: {turn['text']}")
-        for turn in _lines(folder / "locomo" / "turns.jsonl.gz")
+        for turn in lines(folder / "locomo" / "turns.jsonl.gz")
         if turn["text"].strip()
     ]
     known = {document.id for document in documents}
     questions = []
-    for query in _lines(folder / "locomo" / "queries.jsonl"):
+    for query in lines(folder / "locomo" / "queries.jsonl"):
         if query["category"] == "adversarial" or query.get("audit", "WRONG_CITATION") != "WRONG_CITATION":
             continue
         evidence = query.get("evidence_clean") or query["evidence"]
@@ -103,16 +103,16 @@ def _locomo(folder: Path, variant: str) -> tuple[list[Document], list[Question]]
 
 
 def _pair(corpus: Path, queries: Path) -> tuple[list[Document], list[Question]]:
-    documents = [Document(row["id"], row["text"], row.get("title") or None) for row in _lines(corpus)]
+    documents = [Document(row["id"], row["text"], row.get("title") or None) for row in lines(corpus)]
     known = {document.id for document in documents}
     questions = [
         Question(row["text"], frozenset(key for key, worth in row["rel"].items() if worth) & known)
-        for row in _lines(queries)
+        for row in lines(queries)
     ]
     return [each for each in documents if each.text.strip()], [each for each in questions if each.gold]
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def lines(path: Path) -> Iterator[dict[str, Any]]:
     data = path.read_bytes()
     text = gzip.decompress(data) if path.suffix == ".gz" else data
     yield from (json.loads(line) for line in text.decode("utf-8").split("\n") if line.strip())

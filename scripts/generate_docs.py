@@ -28,7 +28,8 @@ A result comes as `structuredContent` and, for clients that read text alone, as 
 are absent are left out. Every result says which `namespace` it is about and, in `namespace_rule`, what chose it; most
 say of which `sequence` of changes they are, to callers who may see everything ([access](access.md)). A note is shown
 with the provenance that the server gave it: `agent`, `session` and `client` of its first saver, everyone else in
-`also_saved_by`, and the `origin` of the text.
+`also_saved_by`, and the `origin` of the text. Secrets in arguments are replaced by labels before anything else sees
+them; `redacted` then says how many of which kind ([redaction](redaction.md)).
 
 A call that cannot do its work has `isError`, and `error` in place of a result: see [errors](errors.md). Nothing is
 written then, unless its hint says otherwise. Times in results are UTC; times in arguments may have any offset, and

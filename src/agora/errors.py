@@ -1,7 +1,7 @@
 """Every error that Agora raises on purpose.
 
     AgoraError
-      InvalidInput            PayloadTooLarge, InvalidNamespace
+      InvalidInput            PayloadTooLarge, InvalidNamespace, SecretRefused
       NotFound                NoteNotFound
       Conflict
       AccessDenied            NamespaceDenied
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -70,6 +71,28 @@ class InvalidNamespace(InvalidInput):
     """A namespace name cannot be used."""
 
     code = "invalid_namespace"
+
+
+class SecretRefused(InvalidInput):
+    """A text holds what looks like a secret, and `redaction.mode` is `refuse`; `found` names places and kinds."""
+
+    code = "secret_refused"
+    default_hint = (
+        "Send it without the secret; say where it is kept instead. If it is none, `redaction.allow` can let it pass."
+    )
+
+    def __init__(self, found: Mapping[str, Sequence[str]]) -> None:
+        param = next(iter(found))
+        said = "; ".join(f"{place} ({', '.join(kinds)})" for place, kinds in found.items())
+        super().__init__(param, f"holds what looks like a secret: {said}")
+        self.message = f"there is what looks like a secret in {said}"
+        self.args = (self.message,)
+        self.found = {place: list(kinds) for place, kinds in found.items()}
+
+    def details(self) -> dict[str, Any]:
+        """As `InvalidInput.details`, without what was received and with `found`: place to kinds."""
+        shown = {name: value for name, value in super().details().items() if name != "received"}
+        return shown | {"found": self.found}
 
 
 class NotFound(AgoraError):

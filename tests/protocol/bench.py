@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp_types import CallToolResult, Implementation
 
-from agora.config.settings import LimitSettings
+from agora.config.bounds import LimitSettings
 from agora.errors import Cancelled, EmbeddingMismatch, WarmingUp
 from agora.memory.browsing import Browsing
 from agora.memory.notes import Notes

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.protocol.bench import Bench
 
-from agora.config.settings import LimitSettings
+from agora.config.bounds import LimitSettings
 from agora.errors import AgoraError
 from agora.model.deadline import Deadline
 from agora.protocol.errors import failed

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.protocol.bench import Bench
 
-from agora.config.settings import LimitSettings
+from agora.config.bounds import LimitSettings
 from agora.memory.packing import DEFAULT_BUDGET
 from agora.protocol.schemas import ID, KIND, NOT_BLANK
 from agora.protocol.server import INSTRUCTIONS

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agora import __version__
 from agora.app.files import CACHE_FILE
+from agora.app.guarding import guard_of
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.config.settings import Settings
@@ -99,7 +100,10 @@ class Agora:
             query_chars=settings.limits.query_chars,
             call_seconds=settings.limits.call_seconds,
         )
-        self.tools: Tools = LateTools(lambda deadline: self._open(deadline).tools, self._limits, self._about)
+        self.guard = guard_of(settings)
+        self.tools: Tools = LateTools(
+            lambda deadline: self._open(deadline).tools, self._limits, self._about, self.guard
+        )
         if not late:
             from agora.embedding.choose import is_settled  # noqa: PLC0415 - whoever opens late has it imported later
 
@@ -159,7 +163,9 @@ class Agora:
                 if self._closed:
                     raise StoreUnavailable("the server is ending", hint="Try again when it is back.")
                 if self._opened is None:
-                    self._opened = assemble(self.settings, encoder, self.clock, self.log, self._limits, self._about)
+                    self._opened = assemble(
+                        self.settings, encoder, self.clock, self.log, self._limits, self._about, self.guard
+                    )
                 self.failure = None
                 return self._opened
         except AgoraError as error:
@@ -275,6 +281,7 @@ class Agora:
             lifecycle=lifecycle,
             door=door,
             policy=self.policy,
+            guard=self.guard,
         )
 
     def _finish_purge(self) -> dict[str, Any] | None:
@@ -314,7 +321,7 @@ class Agora:
         from agora.exchange.importing import Importer  # noqa: PLC0415 - a server that starts has no use for it
 
         limit = self._loaded.settings.limits.content_bytes
-        return Importer(self.transfer, self.encoder, self.clock, self.log, content_bytes=limit)
+        return Importer(self.transfer, self.encoder, self.clock, self.log, content_bytes=limit, guard=self.guard)
 
     def close(self) -> None:
         """Finish the accepted writes and let the files go."""

@@ -21,6 +21,7 @@ from agora.memory.notes import Notes
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
+from agora.protocol.redacting import Guard
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.stores.sqlite.profile import profile_of
 from agora.stores.sqlite.store import SqliteStore
@@ -46,8 +47,14 @@ def make_encoder(settings: Settings, log: Log) -> Encoder:
     return encoder
 
 
-def assemble(
-    settings: Settings, encoder: Encoder, clock: Clock, log: Log, limits: Limits, about: Callable[[], dict[str, Any]]
+def assemble(  # noqa: PLR0913, PLR0917 - the parts it is made of
+    settings: Settings,
+    encoder: Encoder,
+    clock: Clock,
+    log: Log,
+    limits: Limits,
+    about: Callable[[], dict[str, Any]],
+    guard: Guard,
 ) -> Opened:
     """The open store and its services, for an encoder that is settled.
 
@@ -58,7 +65,7 @@ def assemble(
     notes = Notes(
         store, encoder, clock, log, model_seconds=settings.embedding.deadline, cache=cache, questions=questions
     )
-    return Opened(store, cache, notes, Tools(notes, clock, limits, about))
+    return Opened(store, cache, notes, Tools(notes, clock, limits, about, guard))
 
 
 def _caches(settings: Settings, encoder: Encoder, clock: Clock, log: Log) -> tuple[TwoLevelCache | None, Encoder]:

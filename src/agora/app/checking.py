@@ -44,11 +44,21 @@ def diagnose(loaded: Loaded) -> list[Row]:
         _check("configuration", lambda: f"{loaded.file or 'no file, defaults'}"),
         *_folder(settings.home),
         _file_system(settings.home, allowed=settings.store.network_file_system == "allow"),
+        _redaction(settings),
         _check("model", lambda: _model(settings.embedding, store)),
         _index(settings, store),
         *([_cache(settings.home / CACHE_FILE)] if (settings.home / CACHE_FILE).exists() else []),
         *_store(store, settings.home / INDEX_FOLDER if settings.index.url == "sqlite" else None),
     ]
+
+
+def _redaction(settings: Settings) -> Row:
+    mode = settings.redaction.mode
+    row = {"name": "redaction", "ok": True, "message": f"secrets in new notes and questions: {mode}"}
+    if mode != "off":
+        return row
+    hint = "Secrets are kept, indexed and shown to every agent. Set redaction.mode to redact or refuse."
+    return row | {"warning": True, "message": "secrets in new notes and questions are not looked for", "hint": hint}
 
 
 def failures(rows: list[Row]) -> list[Row]:

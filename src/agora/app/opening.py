@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agora.app.files import STORE_FILE
 from agora.app.indexing import choose_index
-from agora.config.settings import QuotaSettings, Settings
+from agora.config.bounds import QuotaSettings
+from agora.config.settings import Settings
 from agora.model.allowance import Allowance, Allowances
 from agora.model.profile import Fingerprint
 from agora.ports.clock import Clock

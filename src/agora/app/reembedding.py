@@ -12,6 +12,7 @@ from typing import Any
 
 from agora.app.agora import SystemClock
 from agora.app.files import STORE_FILE
+from agora.app.guarding import guard_of
 from agora.app.opening import open_store, require_disk
 from agora.config.load import FILE_NAME, Loaded, load_settings
 from agora.config.logs import get_logger
@@ -101,7 +102,9 @@ def reembed(chosen: Chosen, origin: Origin, client: str, progress: Progress, say
                 store.reembedding(), encoder, clock, log, batch=size, model_seconds=chosen.embedding.deadline
             )
             at = int(clock.now().timestamp() * 1000)
-            connection = Connection(at_ms=at, origin=origin, namespace="default", agent=settings.agent)
+            connection = Connection(
+                at_ms=at, origin=origin, namespace="default", agent=settings.agent, guard=guard_of(settings)
+            )
             moved = work.run(connection.caller(client), deadline, progress, say)
             if moved.switched is not None:
                 _write_index(store, say)

@@ -139,6 +139,8 @@ def _show(report: dict[str, Any]) -> None:
     print(f"{head}: {', '.join(said) or 'nothing'} {would if said else ''}".rstrip())
     if report["left_out"]:
         print(f"  left out: {', '.join(f'{number} {what}' for what, number in report['left_out'].items())}")
+    if report["redacted"]:
+        print(f"  secrets replaced: {', '.join(f'{number} {kind}' for kind, number in report['redacted'].items())}")
     if report["lowered"]:
         print(f"  {report['lowered']} savers of higher origin than yours were given yours: on a terminal it is `user`")
     if report["dry_run"]:

@@ -156,12 +156,19 @@ def _object(name: str, text: str | None) -> dict[str, Any] | None:
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidInput(name, f"must be JSON: {error.msg} at character {error.pos}", text) from None
+        raise InvalidInput(name, f"must be JSON: {error.msg} at character {error.pos}", _shown(text)) from None
     except (RecursionError, ValueError):
-        raise InvalidInput(name, "is nested too deep, or holds a number that is too long", text) from None
+        raise InvalidInput(name, "is nested too deep, or holds a number that is too long", _shown(text)) from None
     if not isinstance(found, dict):
-        raise InvalidInput(name, "must be a JSON object", text)
+        raise InvalidInput(name, "must be a JSON object", _shown(text))
     return found
+
+
+def _shown(text: str) -> str:
+    """What an error may show of a text before any setting is known."""
+    from agora.protocol.redacting import Guard  # noqa: PLC0415 - as little as possible before a mistake is told
+
+    return Guard().name(text[:2_000])
 
 
 def _standard_input() -> str:

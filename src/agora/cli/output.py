@@ -36,6 +36,13 @@ def utf8_streams(*streams: object) -> None:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
+def replaced(data: Data) -> None:
+    """Which secrets were replaced, if any were."""
+    if counts := data.get("redacted"):
+        said = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        print(f"secrets were replaced by labels: {said}", file=sys.stderr)
+
+
 def saved(data: Data) -> None:
     """The outcome of a save."""
     extra = f" (the text was there: {data['duplicate_of']})" if "duplicate_of" in data else ""
@@ -101,6 +108,8 @@ def status(data: Data) -> None:
     rows = {"data": data["home"], "namespace": f"{data['namespace']} ({data['namespace_rule']})"}
     if "notes" in data:
         rows |= _counted(data)
+    if "redaction" in data:
+        rows["redaction"] = ": ".join(data["redaction"][each] for each in ("mode", "note") if each in data["redaction"])
     for name, value in rows.items():
         line(f"{name:<11} {value}")
 

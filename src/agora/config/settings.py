@@ -5,27 +5,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, StringConstraints, field_validator
 
 from agora.config.access import KEY as ACCESS
 from agora.config.access import AccessTable
+from agora.config.bounds import LimitSettings, QuotaSettings, RedactionSettings
 from agora.config.project import canonical_namespace
+from agora.config.sections import Seconds, Section, Whole, lower, number
 from agora.errors import InvalidNamespace
-
-
-def _number(value: object) -> object:
-    # Python counts `true` as 1; in a configuration file it is a mistake.
-    if isinstance(value, bool):
-        raise ValueError("a number is expected, not true or false")  # noqa: TRY004 - pydantic wants ValueError
-    return value
-
-
-def _lower(value: object) -> object:
-    return value.casefold() if isinstance(value, str) else value
-
-
-Whole = Annotated[int, BeforeValidator(_number)]
-Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 
 
 def _listed(value: object) -> object:
@@ -37,22 +24,16 @@ def _secret(value: object) -> object:
     return value if value is None or isinstance(value, str | SecretStr) else str(value)
 
 
-Host = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?$")]
-Language = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^[a-z]{2,3}$")]
+Host = Annotated[str, BeforeValidator(lower), Field(pattern=r"^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?$")]
+Language = Annotated[str, BeforeValidator(lower), Field(pattern=r"^[a-z]{2,3}$")]
 Verbatim = Annotated[str, StringConstraints(strip_whitespace=False)]
-Website = Annotated[str, BeforeValidator(_lower), Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/\s*]+$")]
-
-
-class Section(BaseModel):
-    """One table of `agora.toml`: frozen, and with no other keys than its fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+Website = Annotated[str, BeforeValidator(lower), Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/\s*]+$")]
 
 
 class StoreSettings(Section):
     """The record store."""
 
-    synchronous: Annotated[Literal["normal", "full"], BeforeValidator(_lower)] = Field(
+    synchronous: Annotated[Literal["normal", "full"], BeforeValidator(lower)] = Field(
         default="normal",
         description="`normal` survives a crash of Agora; `full` also keeps the last saves in a power cut.",
     )
@@ -60,7 +41,7 @@ class StoreSettings(Section):
         default=10.0, le=600, description="Seconds to wait for another process that is writing."
     )
     readers: Whole = Field(default=4, ge=1, le=32, description="Connections that read at the same time.")
-    network_file_system: Annotated[Literal["refuse", "allow"], BeforeValidator(_lower)] = Field(
+    network_file_system: Annotated[Literal["refuse", "allow"], BeforeValidator(lower)] = Field(
         default="refuse",
         description="`allow` opens a store on a network file system, which gets damaged once two machines use it.",
     )
@@ -132,7 +113,7 @@ class EmbeddingSettings(Section):
         le=1_000_000,
         description="Tokens that the model reads at once; by default its own, or 256.",
     )
-    pooling: Annotated[Literal["mean", "cls"] | None, BeforeValidator(_lower)] = Field(
+    pooling: Annotated[Literal["mean", "cls"] | None, BeforeValidator(lower)] = Field(
         default=None,
         description="How a folder's graph makes one vector of many, if its files do not say: `mean`, `cls`.",
     )
@@ -156,42 +137,6 @@ class NamespaceSettings(Section):
             raise ValueError(error.reason) from error
 
 
-class LimitSettings(Section):
-    """What one call may ask for."""
-
-    content_bytes: Whole = Field(
-        default=131_072, ge=1_000, le=100_000_000, description="Longest text of a note, in bytes of UTF-8."
-    )
-    query_chars: Whole = Field(default=10_000, ge=100, le=10_000_000, description="Longest query, in characters.")
-    call_seconds: Seconds = Field(default=60.0, le=3_600, description="Seconds after which a call is stopped.")
-    line_bytes: Whole = Field(
-        default=16 * 1024 * 1024,
-        ge=65_536,
-        le=1024 * 1024 * 1024,
-        description="Longest line that `agora serve` reads, in bytes.",
-    )
-
-
-class QuotaSettings(Section):
-    """What one agent, and all agents in one namespace, may save: far beyond honest use, and short of a full disk."""
-
-    agent_saves: Whole = Field(
-        default=20_000, ge=0, le=1_000_000_000, description="Saves of one agent in an hour; 0 is no limit."
-    )
-    namespace_saves: Whole = Field(
-        default=100_000, ge=0, le=1_000_000_000, description="Saves into one namespace in an hour; 0 is no limit."
-    )
-    agent_mb: Whole = Field(
-        default=1_024,
-        ge=0,
-        le=1_000_000_000,
-        description="Megabytes of texts that one agent was the first to save; 0 is no limit.",
-    )
-    namespace_mb: Whole = Field(
-        default=4_096, ge=0, le=1_000_000_000, description="Megabytes of texts in one namespace; 0 is no limit."
-    )
-
-
 class CacheSettings(Section):
     """Answers and vectors of questions that were asked before. Never stale: see ADR 8."""
 
@@ -207,7 +152,7 @@ class CacheSettings(Section):
 class LogSettings(Section):
     """What Agora writes about its own work, to stderr and to `logs` in the data folder."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lower)] = Field(
         default="info", description="Least level that is written: `debug`, `info`, `warning` or `error`."
     )
     file: bool = Field(default=True, description="Whether to write files beside stderr.")
@@ -234,7 +179,7 @@ class PromptSettings(Section):
         default=None,
         description="Folder with prompts of your own, one Markdown file each; by default `prompts` in the data folder.",
     )
-    language: Annotated[Literal["en", "it"], BeforeValidator(_lower)] = Field(
+    language: Annotated[Literal["en", "it"], BeforeValidator(lower)] = Field(
         default="en", description="Language of the prompts where a call names none: `en` or `it`."
     )
 
@@ -268,7 +213,7 @@ class HttpSettings(Section):
     sse: bool = Field(
         default=False, description="Whether HTTP+SSE is served too, at `/sse`: the transport of 2024-11-05, deprecated."
     )
-    rate: Annotated[float, BeforeValidator(_number), Field(gt=0, le=100_000, allow_inf_nan=False)] = Field(
+    rate: Annotated[float, BeforeValidator(number), Field(gt=0, le=100_000, allow_inf_nan=False)] = Field(
         default=100.0,
         description="Requests a second that each token may make; ten seconds' worth may come at once.",
     )
@@ -299,6 +244,7 @@ class Settings(Section):
     embedding: EmbeddingSettings = EmbeddingSettings()
     limits: LimitSettings = LimitSettings()
     quota: QuotaSettings = QuotaSettings()
+    redaction: RedactionSettings = RedactionSettings()
     cache: CacheSettings = CacheSettings()
     log: LogSettings = LogSettings()
     tools: ToolSettings = ToolSettings()

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agora.errors import AgoraError, InvalidInput, InvalidNamespace
+from agora.errors import AgoraError, InvalidInput, InvalidNamespace, SecretRefused
+from agora.exchange.cleaning import clean_text, clean_version
 from agora.exchange.drafts import Drafts
 from agora.exchange.events import Broken, LeftOut, Reader, Text
 from agora.exchange.exporting import Progress
@@ -24,6 +25,7 @@ from agora.ports.encoder import Encoder
 from agora.ports.log import Log
 from agora.ports.records import Embedded
 from agora.ports.transfer import Arrival, Incoming, Transfer, Version
+from agora.protocol.redacting import Guard
 
 Callers = Callable[[str | None], Caller]
 """Who imports, as somebody who has named a namespace; raises what naming it raises."""
@@ -46,7 +48,7 @@ class Wanted:
 class Importer:
     """Takes notes in from files: Agora's own exports, and what other tools keep."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it is made of
         self,
         transfer: Transfer,
         encoder: Encoder,
@@ -55,11 +57,14 @@ class Importer:
         *,
         content_bytes: int,
         put_off: int = PUT_OFF,
+        guard: Guard | None = None,
     ) -> None:
         """`content_bytes`: the longest text of a note; longer ones of other tools come in parts.
 
-        `put_off`: characters of versions that wait in memory until the rest of their file tells where they go.
+        `put_off`: characters of versions that wait in memory until the rest of their file tells where they go. `guard`
+        takes secrets out of all that comes; by default they are replaced.
         """
+        self._guard = guard or Guard()
         self._transfer = transfer
         self._encoder = encoder
         self._clock = clock
@@ -85,20 +90,22 @@ class Importer:
         """
         name = wanted.format or recognise(source)
         reader = FORMATS[name].reader(source)
-        report = Report(source.name, name, wanted.dry_run)
+        file = self._guard.name(source.name)
+        report = Report(file, name, wanted.dry_run)
         place: AbstractContextManager[Incoming] = (
             self._transfer.rehearsal(deadline) if wanted.dry_run else contextlib.nullcontext(self._transfer)
         )
         with place as incoming:
-            about = _about(source, name, reader)
+            about = self._about(file, name, reader)
             taking = Taking(incoming, self._encoder, self._clock, callers(None), report, about, self._put_off)
             if isinstance(reader, NativeReader):
-                admit: _Native | _Foreign = _Native(reader, callers, wanted, report, self._encoder)
+                admit: _Native | _Foreign = _Native(reader, callers, wanted, report, self._encoder, self._guard)
             else:
-                admit = _Foreign(name, callers, wanted, report, self._clock, self._content_bytes)
+                admit = _Foreign(name, callers, wanted, report, self._clock, self._content_bytes, self._guard)
             for event in reader.events():
                 if isinstance(event, Broken):
-                    report.missed(event)
+                    # A reason may quote what it is about.
+                    report.missed(replace(event, reason=self._guard.name(event.reason)))
                 elif isinstance(event, LeftOut):
                     report.left_out[event.what] += event.times
                 else:
@@ -111,13 +118,25 @@ class Importer:
         self._log.info("notes imported", format=name, dry_run=wanted.dry_run, **dict(report.counts))
         return report
 
+    def _about(self, file: str, name: str, reader: Reader) -> dict[str, Any]:
+        """Where it came from, for the journal's payload."""
+        store = {"store": self._guard.name(reader.store)} if isinstance(reader, NativeReader) else {}
+        return {"file": file, "format": name, **store}
+
 
 class _Native:
     """Versions of Agora's own format, as the caller may take them in."""
 
     def __init__(
-        self, reader: NativeReader, callers: Callers, wanted: Wanted, report: Report, encoder: Encoder
+        self,
+        reader: NativeReader,
+        callers: Callers,
+        wanted: Wanted,
+        report: Report,
+        encoder: Encoder,
+        guard: Guard,
     ) -> None:
+        self._guard = guard
         self._reader = reader
         self._callers = callers
         self._wanted = wanted
@@ -131,6 +150,12 @@ class _Native:
         if self._wanted.namespaces and event.namespace not in self._wanted.namespaces:
             self._report.left_out["other namespaces"] += 1
             return []
+        try:
+            event, replaced = clean_version(event, self._guard)
+        except SecretRefused as error:
+            self._report.missed(Broken(self._reader.place, error.message))
+            return []
+        self._report.redacted.update(replaced)
         caller = self._caller(event.namespace)
         if isinstance(caller, str):
             self._report.missed(Broken(self._reader.place, f"namespace: {caller}"))
@@ -160,9 +185,17 @@ class _Native:
 class _Foreign:
     """Texts of another tool as versions that the caller makes of them."""
 
-    def __init__(
-        self, name: str, callers: Callers, wanted: Wanted, report: Report, clock: Clock, content_bytes: int
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts it is made of
+        self,
+        name: str,
+        callers: Callers,
+        wanted: Wanted,
+        report: Report,
+        clock: Clock,
+        content_bytes: int,
+        guard: Guard,
     ) -> None:
+        self._guard = guard
         if len(wanted.namespaces) > 1:
             raise InvalidInput("namespace", f"texts of the format {name} go to one namespace", wanted.namespaces)
         caller = callers(wanted.namespaces[0] if wanted.namespaces else None)
@@ -174,14 +207,11 @@ class _Foreign:
     def __call__(self, event: Version | Text) -> list[Arrival]:
         assert isinstance(event, Text)
         try:
-            versions, left_out = self._drafts.of(event)
+            text, replaced = clean_text(event, self._guard)
+            versions, left_out = self._drafts.of(text)
         except AgoraError as error:
             self._report.missed(Broken(event.place, error.message))
             return []
+        self._report.redacted.update(replaced)
         self._report.left_out.update(left_out)
         return [Arrival(version, follows=True) for version in versions]
-
-
-def _about(source: Source, name: str, reader: Reader) -> dict[str, Any]:
-    """Where it came from, for the journal's payload."""
-    return {"file": source.name, "format": name} | ({"store": reader.store} if isinstance(reader, NativeReader) else {})

@@ -24,6 +24,8 @@ class Report:
     dry_run: bool
     counts: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    redacted: Counter[str] = field(default_factory=Counter)
+    """Secrets that were replaced by labels, by kind."""
     first: list[dict[str, Any]] = field(default_factory=list)
     duplicates: list[dict[str, Any]] = field(default_factory=list)
     conflicts: list[dict[str, Any]] = field(default_factory=list)
@@ -65,6 +67,7 @@ class Report:
             "problems": self.problems,
             "counts": {fate: self.counts[fate] for fate in (*_FATES, "broken")},
             "left_out": dict(sorted(self.left_out.items())),
+            "redacted": dict(sorted(self.redacted.items())),
             "lowered": self.lowered,
             "first": self.first,
             "duplicates": self.duplicates,

@@ -90,7 +90,10 @@ def concealed_changes(caller: Caller, changes: Changes) -> Changes:
     return replace(changes, newest=tuple(replace(change, sequence=None) for change in changes.newest))
 
 
-_OWN_STATUS = ("health", "version", "notes", "agents", "more_agents", "namespaces", "more_namespaces", "session")
+_OWN_STATUS = (
+    *("health", "version", "notes", "agents", "more_agents", "namespaces", "more_namespaces"),
+    *("redaction", "session"),
+)
 _OF_INDEX = ("kind", "kernel", "passages")
 _OF_MODEL = ("model", "state", "dimension")
 _OF_PROBLEM = ("code", "hint")

@@ -10,6 +10,7 @@ from agora.model.access import Door, Policy
 from agora.model.caller import SHARED, Caller, Origin, Scope
 from agora.model.deadline import Deadline
 from agora.protocol.lifecycle import Lifecycle
+from agora.protocol.redacting import Guard
 from agora.text.ids import new_id
 
 
@@ -34,13 +35,16 @@ class Connection:
         lifecycle: Lifecycle | None = None,
         door: Door = "local",
         policy: Policy | None = None,
+        guard: Guard | None = None,
     ) -> None:
         """What is known when a client connects.
 
         `namespace` is the default that was given, `rule` says by what, `folder` is the client's working folder and
         `token` the name of the token it showed, if there are any. `door` is how it came in, `policy` the access tables.
+        `guard` takes secrets out of every name.
         """
         self.session = session or new_id("h", at_ms)
+        self._guard = guard or Guard()
         self._origin = origin
         self._agent = agent
         self._token = token
@@ -93,11 +97,13 @@ class Connection:
         Raises: InvalidNamespace.
         """
         own, rule = self._own, self._rule
-        client = _client_name(client)
+        clean = self._guard.name
+        client = _client_name(clean(client[:_LONG]))
+        default = clean(self._agent) if self._agent else client
         known = self._policy.known((client,))
         grants = self._policy.grants(self._door, self._token, known, self._project)
         if namespace is not None:
-            own, rule = namespace_argument(namespace), "argument"
+            own, rule = namespace_argument(clean(namespace)), "argument"
         with self._lock:
             self._clients |= known
             # What may not be read stays unnamed, also for a program of another name on the same connection.
@@ -106,13 +112,13 @@ class Connection:
             also = frozenset({SHARED, self._own}) | self._named | grants.named()
         return Caller(
             scope=Scope(own, rule, also, grants),
-            agent=agent or self._agent or client,
-            session=session or self.session,
+            agent=clean(agent) if agent else default,
+            session=clean(session) if session else self.session,
             client=client,
-            client_version=_one_line(version)[:64],
+            client_version=_one_line(clean(version[:_LONG]))[:64],
             token=self._token,
             origin=self._origin,
-            reads_as=(self.session, self._agent or client),
+            reads_as=(self.session, default),
         )
 
     def listener(self) -> Caller:
@@ -122,6 +128,10 @@ class Connection:
         grants = self._policy.grants(self._door, self._token, clients, self._project)
         also = frozenset({SHARED, self._own}) | named | grants.named()
         return Caller(Scope(self._own, self._rule, also, grants), "", self.session, "", token=self._token)
+
+
+_LONG = 2_000
+"""Of what a program calls itself, more is not even looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,8 @@ def test_every_setting_can_be_set_in_the_file_and_by_its_variable(tmp_path: Path
         "quota.namespace_saves": "7000",
         "quota.agent_mb": "90",
         "quota.namespace_mb": "800",
+        "redaction.mode": "'refuse'",
+        "redaction.allow": "'AKIAIOSFODNN7EXAMPLE'",
         "log.level": "'debug'",
         "log.file": "false",
         "log.max_bytes": "20000",

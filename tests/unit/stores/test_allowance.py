@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import PATIENCE, Desk
 
 from agora.app.opening import allowances
-from agora.config.settings import QuotaSettings
+from agora.config.bounds import QuotaSettings
 from agora.errors import QuotaExceeded, RateLimited
 from agora.memory.notes import Notes
 from agora.memory.passages import embed

@@ -7,7 +7,6 @@ a Cursor rule (`description`, `globs`, `alwaysApply`) goes into the metadata of 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*\r?\n?\Z")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _POINTER = re.compile(r"\s*[\w./-]+\.md\s*\Z")
-_KEY = 200
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -63,7 +61,7 @@ def read(source: Source) -> Iterator[Event]:
             title=path or str(front.get("description") or PurePosixPath(source.name).name),
             kind="rule",
             metadata=front | ({"headings": list(headings)} if headings else {}),
-            key=key if len(key) <= _KEY else f"{key[: _KEY - 17]} {hashlib.sha256(key.encode()).hexdigest()[:16]}",
+            key=key,
         )
 
 

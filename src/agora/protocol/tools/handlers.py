@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agora.errors import AgoraError, NotFound, StoreError
+from agora.errors import AgoraError, NotFound, PayloadTooLarge, StoreError
 from agora.memory.access import shown_status
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
 from agora.protocol import arguments, schemas
 from agora.protocol.context import Calling, Connection
+from agora.protocol.redacting import Checked, Guard
 from agora.protocol.tools import crossref, shapes
 from agora.protocol.tools.table import BY_NAME, Tool
 
@@ -37,9 +38,17 @@ class Tools:
     The command line and the server go through here alike, so both check and answer the same.
     """
 
-    def __init__(self, notes: Notes, clock: Clock, limits: Limits, about: Callable[[], dict[str, Any]]) -> None:
-        """`about` tells of the process for the status: version, paths, transport."""
+    def __init__(
+        self,
+        notes: Notes,
+        clock: Clock,
+        limits: Limits,
+        about: Callable[[], dict[str, Any]],
+        guard: Guard | None = None,
+    ) -> None:
+        """`about` tells of the process for the status: version, paths, transport. By default secrets are replaced."""
         self._notes = notes
+        self._guard = guard or Guard()
         self._clock = clock
         self._about = about
         self.limits = limits
@@ -67,12 +76,23 @@ class Tools:
     ) -> dict[str, Any]:
         """The structured result of one call.
 
-        Raises: NotFound for an unknown tool, InvalidInput before anything runs, and what the memory raises.
+        Raises: NotFound for an unknown tool, InvalidInput and SecretRefused before anything runs, and what the memory
+        raises.
         """
+        tool, checked = self._checked(name, given)
+        return self._run(tool, checked, connection, client, version, deadline)
+
+    def _checked(self, name: str, given: Arguments) -> tuple[Tool, Checked]:
+        """The tool and its arguments, without secrets before anything else looks at them: no error shows one."""
         tool = BY_NAME.get(name)
         if tool is None:
             raise NotFound(f"unknown tool: {name}")
-        given = schemas.check(tool.input, given)
+        return tool, check(tool, given, self._guard, self.limits)
+
+    def _run(
+        self, tool: Tool, checked: Checked, connection: Connection, client: str, version: str, deadline: Deadline
+    ) -> dict[str, Any]:
+        name, given = tool.name, checked.value
         caller = _caller(tool, given, connection, client, version)
         try:
             result = self._handlers[name](given, caller, deadline)
@@ -83,6 +103,8 @@ class Tools:
             self._troubles.pop(tool.read_only, None)
         elif connection.lifecycle is not None:
             result["connection"] = connection.lifecycle.details()
+        if checked.replaced:
+            result["redacted"] = dict(sorted(checked.replaced.items()))
         return result | {"namespace": caller.scope.own, "namespace_rule": caller.scope.source}
 
     def answer(self, name: str, given: Arguments, calling: Calling) -> dict[str, Any]:
@@ -132,8 +154,30 @@ class Tools:
             found, problems = {}, [error.details()]
         problems += [trouble for trouble in self._troubles.copy().values() if trouble not in problems]
         health = "ok" if not problems else "degraded"
-        told = {"health": health, "problems": problems, **self._about(), **found, "session": caller.session}
+        told = {
+            "health": health,
+            "problems": problems,
+            **self._about(),
+            **found,
+            "redaction": self._guard.details(),
+            "session": caller.session,
+        }
         return shapes.status(shown_status(caller, told))
+
+
+def check(tool: Tool, given: Arguments, guard: Guard, limits: Limits) -> Checked:
+    """Arguments without secrets that meet the tool's schema.
+
+    Raises: InvalidInput, SecretRefused; PayloadTooLarge.
+    """
+    checked = guard.arguments(given)
+    checked = replace(checked, value=schemas.check(tool.input, checked.value))
+    if checked.too_much:
+        content, query = (checked.value.get(name, "") for name in ("content", "query"))
+        # Else the tool refuses it, with the limit and the size.
+        if len(content) <= limits.content_bytes and len(query) <= limits.query_chars:
+            raise PayloadTooLarge("arguments", "hold too much text together")
+    return checked
 
 
 def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, version: str) -> Caller:

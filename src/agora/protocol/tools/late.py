@@ -3,14 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agora.errors import ConfigError, EmbeddingError, NotFound, StoreError
+from agora.errors import ConfigError, EmbeddingError, StoreError
 from agora.memory.access import shown_status
 from agora.model.deadline import Deadline
-from agora.protocol import schemas
 from agora.protocol.context import Connection
+from agora.protocol.redacting import Guard
 from agora.protocol.tools import shapes
 from agora.protocol.tools.handlers import Arguments, Limits, Tools
-from agora.protocol.tools.table import BY_NAME
 
 
 class LateTools(Tools):
@@ -22,9 +21,14 @@ class LateTools(Tools):
     """
 
     def __init__(
-        self, opened: Callable[[Deadline], Tools], limits: Limits, about: Callable[[], dict[str, Any]]
+        self,
+        opened: Callable[[Deadline], Tools],
+        limits: Limits,
+        about: Callable[[], dict[str, Any]],
+        guard: Guard | None = None,
     ) -> None:
         self._opened = opened
+        self._guard = guard or Guard()
         self._about = about
         self.limits = limits
 
@@ -42,19 +46,22 @@ class LateTools(Tools):
 
         Raises: EmbeddingError, StoreError and ConfigError too, from every tool but the status.
         """
-        tool = BY_NAME.get(name)
-        if tool is None:
-            raise NotFound(f"unknown tool: {name}")
-        schemas.check(tool.input, given)
+        tool, checked = self._checked(name, given)
         try:
             tools = self._opened(deadline)
         except (EmbeddingError, StoreError, ConfigError) as error:
             if name != "agora_status":
                 raise
             caller = connection.caller(client, version)
-            found = {"health": "degraded", "problems": [error.details()], **self._about(), "session": caller.session}
+            found = {
+                "health": "degraded",
+                "problems": [error.details()],
+                **self._about(),
+                "redaction": self._guard.details(),
+                "session": caller.session,
+            }
             return shapes.status(shown_status(caller, found)) | {
                 "namespace": caller.scope.own,
                 "namespace_rule": caller.scope.source,
             }
-        return tools.call(name, given, connection, client=client, version=version, deadline=deadline)
+        return tools._run(tool, checked, connection, client, version, deadline)  # noqa: SLF001 - of the same class

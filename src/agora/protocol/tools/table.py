@@ -49,10 +49,11 @@ _ROWS: Schema = {"type": "array", "items": {"type": "object"}}
 _INTEGER: Schema = {"type": "integer"}
 _STRING: Schema = {"type": "string"}
 _OBJECT: Schema = {"type": "object"}
+_COUNTS: Schema = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-COMMON: Schema = {"namespace": _STRING, "namespace_rule": _STRING, "error": {"type": "object"}}
-"""What stands in the result of every tool."""
+COMMON: Schema = {"namespace": _STRING, "namespace_rule": _STRING, "redacted": _COUNTS, "error": {"type": "object"}}
+"""What may stand in the result of every tool."""
 
 
 def _out(**properties: Schema) -> Schema:
@@ -65,9 +66,9 @@ TABLE: tuple[Tool, ...] = (
         "agora_save",
         "Save a note",
         "Save something worth knowing later, by you or by any other agent: a decision, a cause, a fix, a convention."
-        " One self-contained text, kept word for word with who saved it and when. Returns id, status (created; updated:"
-        " a new version of `key`; duplicate: the same text was there, you are added as a saver) and related notes."
-        " On disk before the answer. Limits: 128 kB, 32 tags.",
+        " One self-contained text, kept word for word but for secrets, with who saved it and when. Returns id, status"
+        " (created; updated: a new version of `key`; duplicate: the same text was there, you are added as a saver) and"
+        " related notes. On disk before the answer. Limits: 128 kB, 32 tags.",
         arguments(
             ("content",),
             content=text("The text.", pattern=NOT_BLANK),
