@@ -116,7 +116,7 @@ class Connection:
             session=clean(session) if session else self.session,
             client=client,
             client_version=_one_line(clean(version[:_LONG]))[:64],
-            token=self._token,
+            token=clean(self._token),
             origin=self._origin,
             reads_as=(self.session, default),
         )

@@ -65,8 +65,12 @@ _USER = re.compile(
 _TOOL = re.compile(r"curl|wget|http")
 _NEAR = 2000
 """Characters between a program that takes `-u user:password` and the option."""
-_AWS_SECRET = re.compile(r"(?<![\w+/=])[0-9A-Za-z+/]{40}(?![\w+/=])")
+_AWS_SECRET = re.compile(r"(?<![\w+/=-])[0-9A-Za-z+/]{40}(?![\w+/=-])")
 _XML = re.compile(r"(?i)<add key=\"(?:ClearText)?Password\"\s{0,3}+value=\"(?P<value>[^\"\n]{4,400}+)\"")
+
+
+_LONG = 2_000
+"""From this length on it pays to know first which characters a text has."""
 
 
 def pairs(text: str) -> Iterator[Found]:
@@ -75,8 +79,9 @@ def pairs(text: str) -> Iterator[Found]:
     if len(low) != len(text):
         # The one capital letter that is two small ones: places would not agree.
         low = text.replace("İ", "I").lower()
+    present = frozenset(low) if len(low) > _LONG else None
     for words, pattern in _KINDS:
-        if any(word in low for word in words):
+        if any((present is None or present.issuperset(word)) and word in low for word in words):
             yield from _named(text, low, pattern)
     yield from _headers(text, low)
     if "curl" in text or "wget" in text or "http" in text:

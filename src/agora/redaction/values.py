@@ -22,6 +22,7 @@ _PLACEHOLDER = re.compile(
     r"|true|false|redacted|secret|password|token|xxx+|placeholder|undefined|nil|default|required|optional|string)"
     r"(?:[_. -]?[a-z]*)*+"
 )
+_PATH = re.compile(r"(?:~|[A-Za-z]:)?(?:[/\\][\w.@+-]+){2,}[/\\]?")
 _DIGIT = re.compile("[0-9]")
 _KINDS = (re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\W_]"))
 """A letter, a digit, a sign."""
@@ -43,7 +44,9 @@ def entropy(value: str) -> float:
 
 def is_password(value: str, *, quoted: bool) -> bool:
     """Whether what is called a password looks like one: with a digit or sign, no name, no reference, no code."""
-    if len(value) < 5 or is_reference(value) or _is_name(value) or (not quoted and _CODE.fullmatch(value[:200])):
+    if len(value) < 5 or is_reference(value) or _is_name(value) or _PATH.fullmatch(value):
+        return False
+    if not quoted and _CODE.fullmatch(value[:200]):
         return False
     kinds = sum(pattern.search(value) is not None for pattern in _KINDS)
     if quoted and " " in value:

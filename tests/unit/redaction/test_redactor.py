@@ -72,6 +72,8 @@ def test_what_is_called_a_secret_is_replaced_and_its_name_stays(line: str) -> No
         "connect(password=, user=bob_1)",
         "connect(password= user=bob_1)",
         "class APDescriptor: pass",
+        "boto3 for aws, sha256=3n-dlsUP35U4CLBTmx28P7Tsdc4rxNnaURZi9xIFzr8,416",
+        "PWD: '/srv/ann/project-7', OLDPWD=/data/node/x1",
         "APCConnectionError and AKCollectionView",
         "token = b64encode(user)",
         'PASSWORD_SAFE = "".join(chr(c))',
