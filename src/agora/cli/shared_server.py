@@ -36,6 +36,7 @@ _KEPT_PREFIXES = ("LC_", "XDG_", "PYTHON")
 def run_shared_server(arguments: list[str]) -> NoReturn:
     """Be the shared server and end the process; `arguments` are `--home`, `--config`, `--lock` if that was taken."""
     os.umask(0o077)
+    _enough_files()
     gc.disable()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
@@ -46,6 +47,26 @@ def run_shared_server(arguments: list[str]) -> NoReturn:
             print(f"  {error.hint}", file=sys.stderr)
         status = 2 if isinstance(error, ConfigError) else 1
     leave(status)
+
+
+_FILES = 1024
+"""Descriptors: more than 512 sessions and the store need. With more than this `select` fails in other programs."""
+
+if sys.platform == "win32":
+
+    def _enough_files() -> None:
+        """Nothing bounds them here."""
+else:
+
+    def _enough_files() -> None:
+        """Let the process open `_FILES` files, or as many as it may: who started it may need few; macOS gives 256."""
+        import resource  # noqa: PLC0415 - Windows has none
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            with suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _run(arguments: list[str]) -> int:
@@ -188,4 +209,15 @@ def _differing(one: Loaded, other: Loaded) -> list[str]:
     from agora.config.settings import SETTINGS, value_of  # noqa: PLC0415 - as above
 
     keys = [*(row.key for row in SETTINGS if row.key not in _OWN), "access"]
-    return [key for key in keys if value_of(one.settings, key) != value_of(other.settings, key)]
+    differing = [key for key in keys if value_of(one.settings, key) != value_of(other.settings, key)]
+    if "home" in differing and _is_one_folder(one.settings.home, other.settings.home):
+        differing.remove("home")
+    return differing
+
+
+def _is_one_folder(one: Path, other: Path) -> bool:
+    """Whether the two name the same folder, as with a link on the way to it."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False

@@ -246,7 +246,20 @@ def _alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _has_ended(pid)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether the process has ended and only its number is left, for a parent that does not ask what became of it.
+
+    The first process of many a container never asks. False where the system does not tell in this way.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    # proc_pid_stat(5): the state follows the name, which stands in brackets and may hold any.
+    return stat[stat.rfind(b")") + 1 :].split()[:1] in ([b"Z"], [b"X"])
 
 
 def _unusable(home: Path, message: str) -> StoreUnavailable:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import anyio
 from mcp.server.context import ServerRequestContext
@@ -21,7 +21,7 @@ from agora.daemon import hello as greeting
 from agora.daemon.clients import Clients
 from agora.daemon.hello import Hello
 from agora.daemon.lock import Lock
-from agora.daemon.place import Place
+from agora.daemon.place import BACKLOG, Place
 from agora.errors import AgoraError, ConfigError
 from agora.protocol.lifecycle import State
 from agora.protocol.peer import Peer
@@ -109,6 +109,8 @@ class SharedServer:
         self.clients = Clients()
         self._stop = anyio.Event()
         self._connections = 0
+        # Who has not said yet what it is: nothing of it is under way.
+        self._silent: set[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = set()
         self._quiet = anyio.Event()
         self._listening: asyncio.Server | None = None
         self._began = time.time()
@@ -140,6 +142,10 @@ class SharedServer:
         self._place.close()
         self._lock.release()
         self._stop.set()
+        for reader, writer in self._silent:
+            # What has come is answered. Who has said nothing finds the next server.
+            cast("asyncio.ReadTransport", writer.transport).pause_reading()
+            reader.feed_eof()
 
     def _replaced(self, reason: str) -> None:
         if not self._stop.is_set():
@@ -148,7 +154,9 @@ class SharedServer:
 
     async def serve(self, on_ready: Callable[[], None]) -> None:
         """Serve until `end`; returns when every session is over."""
-        self._listening = await asyncio.start_server(self._connected, sock=self._place.sock, limit=CHUNK)
+        self._listening = await asyncio.start_server(
+            self._connected, sock=self._place.sock, limit=CHUNK, backlog=BACKLOG
+        )
         on_ready()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_idleness)
@@ -189,6 +197,9 @@ class SharedServer:
             await self._converse(reader, writer)
         except (ConnectionError, TimeoutError):
             pass
+        except asyncio.CancelledError:
+            # The server's end has waited for long enough. Python 3.11 takes it for a mistake if it leaves this.
+            pass
         except Exception as problem:  # noqa: BLE001 - the outermost frame of a connection: the others go on
             self._terms.log.warning("a connection failed: %s", type(problem).__name__)
         finally:
@@ -202,7 +213,12 @@ class SharedServer:
             writer.transport.abort()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line, rest = await _first_line(reader)
+        both = (reader, writer)
+        self._silent.add(both)
+        try:
+            line, rest = await _first_line(reader)
+        finally:
+            self._silent.remove(both)
         if line is None:
             return
         try:
@@ -313,10 +329,13 @@ class SharedServer:
             case "status":
                 found = {**self.details(), "home": said.home, "connections": self.clients.details()}
             case "stop":
-                self._terms.on_stopped()
+                # A server that ends already must leave no mark: the next one may run, which nobody has stopped.
+                if not self._stop.is_set():
+                    self._terms.on_stopped()
                 found = {**self.details(), "drain": self._terms.drain_seconds}
             case "restart":
-                self._terms.on_replaced()
+                if not self._stop.is_set():
+                    self._terms.on_replaced()
                 found = {**self.details(), "drain": self._terms.drain_seconds, "begun": self._terms.begun()}
             case _:
                 raise ConfigError(f"unknown command {said.command!r}", hint="See `agora server --help`.")

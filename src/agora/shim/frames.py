@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agora.shim.words import quoted, scan, value_of
+from agora.shim.words import is_text, quoted, scan, value_of
 
 _ANSWER = b'{"jsonrpc":"2.0","id":'
 _PREFIX = 400
@@ -43,7 +43,7 @@ def read(line: bytes) -> dict[str, object] | None:
 def key_of(request_id: object) -> str | None:
     """The id as JSON, so that 1 and "1" are two; None for what is no id."""
     if isinstance(request_id, str):
-        return quoted(request_id)
+        return quoted(request_id) if is_text(request_id) else None
     return str(request_id) if isinstance(request_id, int) and not isinstance(request_id, bool) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 
 def open_missing() -> None:
@@ -30,7 +31,22 @@ if sys.platform == "win32":
     def hung_up() -> bool:
         """Nobody can tell here before the input is read to its end."""
         return False
+
+    def wait_for(fd: int, *, writing: bool) -> None:
+        """Return when a descriptor that does not block may go on, or be tried again."""
+        del fd, writing
+        time.sleep(_TRY_SECONDS)
+
+    _TRY_SECONDS = 0.01
 else:
+
+    def wait_for(fd: int, *, writing: bool) -> None:
+        """Return when a descriptor that does not block may go on: whoever shares a pipe may have made it so."""
+        from select import POLLIN, POLLOUT, poll  # noqa: PLC0415 - as below
+
+        asked = poll()
+        asked.register(fd, POLLOUT if writing else POLLIN)
+        asked.poll()
 
     def hung_up() -> bool:
         """Whether the client has closed its end of standard input, which may still hold something to read."""

@@ -19,7 +19,7 @@ from _thread import allocate_lock, start_new_thread
 
 from agora.shim.calls import Calls
 from agora.shim.frames import answered, key_of, lost, read
-from agora.shim.pipes import hung_up, say
+from agora.shim.pipes import hung_up, say, wait_for
 from agora.shim.reaching import Connected, Reach, Refused, Unwanted, hang_up
 from agora.shim.signals import signals_blocked
 
@@ -122,6 +122,9 @@ class Relay:
             try:
                 chunk = os.read(0, CHUNK)
             except InterruptedError:
+                continue
+            except BlockingIOError:
+                wait_for(0, writing=False)
                 continue
             except OSError:
                 chunk = b""
@@ -237,6 +240,9 @@ class Relay:
             try:
                 rest = rest[os.write(1, rest) :]
             except InterruptedError:
+                continue
+            except BlockingIOError:
+                wait_for(1, writing=True)
                 continue
             except OSError:
                 raise _ClientGone from None

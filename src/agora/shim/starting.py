@@ -52,6 +52,15 @@ def _own_folder(home: str, run: str) -> None:
         os.mkdir(run, 0o700)
     except FileExistsError:
         pass
+    if sys.platform != "win32":
+        # The server refuses it too, but what it says stands in its log, after a second.
+        found = os.lstat(run)
+        if found.st_mode & 0o170077 != _OWN_FOLDER or found.st_uid != os.geteuid():
+            raise Refused(f"{run} is not a folder for this user alone: delete it, or run `chmod 700` on it")
+
+
+_OWN_FOLDER = 0o040000
+"""A folder (inode(7), and `stat`, which takes time to import) without any right for others."""
 
 
 def _command(home: str, options: dict[str, str]) -> list[str]:

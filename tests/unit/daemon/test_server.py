@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
+from _socket import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from agora.daemon.server import SharedServer, Terms
 from agora.protocol.context import Connection
 from agora.protocol.peer import Peer
 from agora.shim.places import LOCK, RUN
+from agora.shim.reaching import dial
 from agora.testing import SilentLog
 
 PATIENCE = 10.0
@@ -119,3 +123,42 @@ def test_a_server_leaves_the_files_of_the_next_one_alone(place: Place, lock: Loc
     assert held.is_there()
     other.close()
     held.release()
+
+
+def calling(place: Place, line: bytes) -> socket:
+    """A connection that has said `line`."""
+    dialled = dial(str(place.file.parents[1]))
+    assert dialled is not None
+    sock, token = dialled
+    sock.sendall(line.replace(b"TOKEN", token.encode()))
+    return sock
+
+
+def test_who_has_said_nothing_is_not_waited_for(place: Place, lock: Lock) -> None:
+    server = shared(place, lock, Words(), drain_seconds=PATIENCE)
+    callers = []
+
+    def ready() -> None:
+        callers.append(calling(place, b'{"agora":1,'))
+        asyncio.get_running_loop().call_later(0.2, server.end, "it is time")
+
+    assert served(server, ready) < 3
+    callers[0].close()
+
+
+def test_who_asks_a_server_to_stop_that_ends_already_is_answered_and_leaves_no_mark(place: Place, lock: Lock) -> None:
+    marks = []
+    server = shared(place, lock, Words(), on_stopped=lambda: marks.append("stopped"))
+    said = {"agora": 1, "version": "1", "pid": 1, "cwd": "/", "home": "/", "command": "stop", "token": "TOKEN"}
+    callers: list[socket] = []
+
+    def ready() -> None:
+        # Both lines are there before either is read.
+        callers.extend(calling(place, json.dumps(said).encode() + b"\n") for _ in range(2))
+
+    served(server, ready)
+    for each in callers:
+        each.settimeout(PATIENCE)
+        assert json.loads(each.recv(1 << 16))["ok"] is True
+        each.close()
+    assert marks == ["stopped"]

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agora.shim.frames import Call, answered, key_of, lost, read
-from agora.shim.words import quoted, value_of, written
+from agora.shim.words import LEVELS, quoted, value_of, written
+from agora.transport.messages import MAX_DEPTH, Refusal, parse
 
 ids = st.integers() | st.text(max_size=600)
 plain = st.recursive(
@@ -31,12 +32,46 @@ def test_what_is_written_is_json_for_the_same_value(value: object) -> None:
 @given(st.text())
 def test_what_is_no_json_is_no_value_and_breaks_nothing(text: str) -> None:
     try:
-        expected = json.loads(text)
+        expected = json.loads(text, parse_constant=_refused)
     except ValueError:
         expected = None
-    found = value_of(text)
-    # Whatever stands after a value is the server's to refuse.
-    assert expected is None or found == expected or found != found  # noqa: PLR0124 - NaN
+    assert value_of(text) == expected
+
+
+def _refused(name: str) -> None:
+    raise ValueError(name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"} and more',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}{}',
+        b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":{"b":1,"b":2}}}',
+        b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":-Infinity}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * LEVELS + b"]" * LEVELS + b"}}",
+        b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b',"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"p\xffng"}',
+    ],
+)
+def test_what_the_server_refuses_without_its_id_is_no_call_that_waits(line: bytes) -> None:
+    refused = parse(line)
+    assert isinstance(refused, Refusal)
+    assert refused.answer.id is None
+    message = read(line)
+    assert message is None or key_of(message["id"]) is None
+
+
+def test_objects_are_as_deep_as_a_server_takes_them() -> None:
+    assert LEVELS == MAX_DEPTH
+    deepest = "[" * LEVELS + "]" * LEVELS
+    assert value_of(deepest) == json.loads(deepest)
+    assert value_of(f"[{deepest}]") is None
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
