@@ -43,6 +43,8 @@ SPARE_SECONDS = 1.0
 """What a server that ends a session gets beside its `drain`, and a client to read what it was sent."""
 
 WATCH_SECONDS = 1.0
+END_WATCH_SECONDS = 0.05
+"""How often it is looked whether the session can go on, and once it should end, whether it still does something."""
 
 
 class Relay:
@@ -58,6 +60,7 @@ class Relay:
         self._calls = Calls()
         # Set once, by a signal: nothing more is taken, and no server is looked for.
         self._ended = False
+        self._ended_at: float | None = None
         # When the client ended its input: what it sent before is still answered.
         self._closed_at: float | None = None
         # When bytes last went anywhere, and whether the main thread waits for a server that takes some.
@@ -94,6 +97,7 @@ class Relay:
     def end(self) -> None:
         """Take no more from the client: what is under way comes to its end. May be called by a signal handler."""
         self._ended = True
+        self._ended_at = self._ended_at or time.monotonic()
         self._end_input()
         self._wake()
 
@@ -365,17 +369,16 @@ class Relay:
 
     def _watch(self, parent: int) -> None:
         """End the process when the client is gone though its pipe stays open, or when a side does not let it end."""
-        wanted_since = None
+        hung_up_at = since = None
         # On Windows the parent's number stays for ever: there the end of input has to do.
         while os.getppid() == parent:
-            time.sleep(WATCH_SECONDS)
+            time.sleep(WATCH_SECONDS if since is None else END_WATCH_SECONDS)
             now = time.monotonic()
-            if wanted_since is None:
-                if self._ended or self._closed_at is not None or (self._sending and hung_up()):
-                    wanted_since = now
-                continue
+            if hung_up_at is None and self._sending and hung_up():
+                hung_up_at = now
+            since = self._ended_at or self._closed_at or hung_up_at
             patience = self._drain if self._ended else max(self._drain, GONE_SECONDS)
-            if now > max(wanted_since, self._moved) + patience + SPARE_SECONDS:
+            if since is not None and now > max(since, self._moved) + patience + SPARE_SECONDS:
                 os._exit(self.status)
         os._exit(0)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.integration.shared.conftest import HANDSHAKE, SHARED, eventually, kil
 
 from agora.daemon import control
 from agora.shim.locking import locked
+from agora.shim.relay import SPARE_SECONDS, WATCH_SECONDS
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals that a process can answer")
 
@@ -143,6 +145,27 @@ def test_a_client_that_reads_nothing_can_end_its_session(home: Path, project: Pa
         deaf.stdin.close()
     deaf.process.wait(SOON)
     deaf.close()
+
+
+@posix
+@pytest.mark.parametrize("moment", [0.0, 0.33, 0.67])
+def test_a_client_that_reads_nothing_holds_its_session_up_no_longer_than_is_said(
+    home: Path, project: Path, run_shared: RunAgora, moment: float
+) -> None:
+    # So the session finds a server, and its watch begins when its process does.
+    assert run_shared("server", "start").returncode == 0
+    deaf = Deaf(home, project)
+    deaf.fill()
+    # Nothing moves any more. One of the moments is soon after a look of the session's watch, which is the worst.
+    looked = threading.Event()
+    age = time.time() - psutil.Process(deaf.process.pid).create_time()
+    looked.wait(WATCH_SECONDS - age % WATCH_SECONDS + moment)
+    began = time.monotonic()
+    deaf.process.send_signal(signal.SIGTERM)
+    deaf.process.wait(SOON)
+    taken = time.monotonic() - began
+    deaf.close()
+    assert taken < 1.0 + SPARE_SECONDS + 0.6, "`server.drain` and a second"
 
 
 class Deaf:
