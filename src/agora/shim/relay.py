@@ -269,7 +269,9 @@ class Relay:
             self._dormant = True
             self._gate.release()
             while self._dormant and not self._ended and self._closed_at is None:
-                self._wanted.acquire()
+                if not self._wanted.acquire(timeout=WATCH_SECONDS) and not self._reach.is_stopped():
+                    # Somebody has started a server: what the client has subscribed to is there.
+                    self._dormant = False
             self._gate.acquire()
         while self._needs_server():
             self._answer_lost()
