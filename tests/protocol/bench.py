@@ -21,6 +21,7 @@ from agora.memory.watching import Watch
 from agora.model.deadline import Deadline
 from agora.ports.encoder import Vector
 from agora.protocol.context import Connection
+from agora.protocol.fence import FENCE, FENCE_END
 from agora.protocol.prompts.filling import Filling
 from agora.protocol.prompts.library import Library
 from agora.protocol.prompts.prompts import Prompts
@@ -31,6 +32,7 @@ from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.table import BY_NAME
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, ManualClock
+from agora.unseen import shown
 
 
 class Encoder(FakeEncoder):
@@ -167,9 +169,30 @@ def checked(tool: str, result: CallToolResult) -> dict[str, Any]:
     (block,) = result.content
     assert block.type == "text"
     assert json.loads(block.text) == structured
+    assert block.text == shown(block.text), "nothing in the text drives a terminal or is hidden"
     if tool != "agora_status":
         assert set(structured) <= set(BY_NAME[tool].output["properties"]), "the schema tells of every field"
-    return structured
+    return unfenced(tool, structured, block.text)
+
+
+def unfenced(tool: str, structured: dict[str, Any], text: str) -> dict[str, Any]:
+    """The result without the marks of its fence, which are there if, and only if, it holds what somebody saved."""
+    inside = {name: value for name, value in structured.items() if name not in {FENCE, FENCE_END}}
+    if not any(inside.get(name) for name in BY_NAME[tool].recalled):
+        assert inside == structured
+        return inside
+    assert next(iter(structured)) == FENCE
+    assert [*structured][-1] == FENCE_END
+    assert min(structured) == FENCE, "some clients sort the members"
+    assert max(structured) == FENCE_END
+    end = structured[FENCE_END]
+    assert end.startswith("[/data-")
+    assert f" to {end} " in structured[FENCE]
+    mark = end.removeprefix("[/").removesuffix("]")
+    assert mark not in json.dumps(inside, ensure_ascii=False)
+    assert text.startswith(f'{{"{FENCE}":"[{mark}] ')
+    assert text.endswith(f'"{FENCE_END}":"[/{mark}]"}}')
+    return inside
 
 
 def error_of(tool: str, result: CallToolResult) -> dict[str, Any]:
@@ -180,10 +203,11 @@ def error_of(tool: str, result: CallToolResult) -> dict[str, Any]:
     (block,) = result.content
     assert block.type == "text"
     error: dict[str, Any] = structured["error"]
-    assert error["message"] in block.text
+    # The text shows what drives a terminal as an escape.
+    assert shown(error["message"]) in block.text
     assert error.get("hint", "") in block.text
     if "param" in error:
         assert {"code", "param", "reason", "received"} <= set(error)
-        assert error["param"] in block.text
-        assert error["reason"] in block.text
+        assert shown(error["param"]) in block.text
+        assert shown(error["reason"]) in block.text
     return error

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agora.config.load import Row
 from agora.errors import AgoraError, ConfigError, InvalidInput
+from agora.unseen import in_json, shown
 
 Data = Mapping[str, Any]
 
 
 def as_json(data: object) -> None:
-    """One JSON document on stdout."""
-    print(json.dumps(data, ensure_ascii=False, indent=2))
+    """One JSON document on stdout; what drives a terminal or is not seen is a JSON escape in it."""
+    print(in_json(json.dumps(data, ensure_ascii=False, indent=2)))
 
 
 def fail(error: AgoraError, *, json_wanted: bool) -> int:
@@ -168,10 +168,6 @@ def line(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """`text` on one line, with nothing that drives a terminal or turns the direction of writing: that is shown."""
-    return "".join(f"\\u{ord(c):04x}" if _drives(c) else c for c in text)
-
-
-def _drives(c: str) -> bool:
-    # Two joiners hold emoji and the letters of some scripts together; a line end is none inside a line.
-    return unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and c not in "\t\u200c\u200d"
+    """`text` on one line, with nothing that drives a terminal, turns the writing or hides: that is shown."""
+    # A line end is none inside a line.
+    return shown(text).replace("\n", "\\u000a")

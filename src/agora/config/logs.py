@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import logging.handlers
 import os
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agora.config.settings import LogSettings, Settings
 from agora.config.tracebacks import without_words, write_without_words
 from agora.errors import ConfigError
+from agora.unseen import in_json, shown
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
@@ -116,6 +118,16 @@ def _first_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> 
     return event
 
 
+def _legible(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:  # noqa: ANN401 - as above
+    """A record whose words drive no terminal; its values are shown as literals anyway."""
+    event["event"] = shown(str(event["event"]))
+    return event
+
+
+def _json(event: Any, **options: Any) -> str:  # noqa: ANN401 - structlog's form
+    return in_json(json.dumps(event, **options))
+
+
 def _configure_structlog() -> None:
     import structlog  # noqa: PLC0415 - as in get_logger
 
@@ -167,12 +179,13 @@ def _for_people() -> logging.Formatter:
     import structlog  # noqa: PLC0415 - as in get_logger
 
     return _formatter(
+        _legible,
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
             # What a client sends may hold escape sequences; shown as a literal they do nothing.
             repr_native_str=True,
             exception_formatter=write_without_words,
-        )
+        ),
     )
 
 
@@ -180,7 +193,8 @@ def _for_programs() -> logging.Formatter:
     import structlog  # noqa: PLC0415 - as in get_logger
 
     return _formatter(
-        structlog.processors.ExceptionRenderer(without_words), structlog.processors.JSONRenderer(ensure_ascii=False)
+        structlog.processors.ExceptionRenderer(without_words),
+        structlog.processors.JSONRenderer(_json, ensure_ascii=False),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import mcp_types as types
@@ -10,6 +11,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agora.errors import AccessDenied, AgoraError, InvalidInput, NotFound
+from agora.protocol.fence import fenced, recalls
+from agora.unseen import in_json, shown
 
 
 def failed(error: AgoraError) -> types.CallToolResult:
@@ -19,16 +22,24 @@ def failed(error: AgoraError) -> types.CallToolResult:
     if error.hint:
         words += f"\n{error.hint}"
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=words)],
+        content=[types.TextContent(type="text", text=shown(words))],
         structured_content={"error": details},
         is_error=True,
     )
 
 
-def succeeded(result: dict[str, Any]) -> types.CallToolResult:
-    """A result as structured content, and as the same JSON in text for clients that read text alone."""
+def succeeded(result: dict[str, Any], recalled: Sequence[str]) -> types.CallToolResult:
+    """A result as structured content, and as the same JSON in text for clients that read text alone.
+
+    `recalled` names the members that hold text that was saved: a result with any stands between the marks of a fence.
+    In the text, characters that drive a terminal or are not seen are JSON escapes; it reads as the same result.
+    """
     words = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-    return types.CallToolResult(content=[types.TextContent(type="text", text=words)], structured_content=result)
+    if recalls(result, recalled):
+        result, words = fenced(result, words)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=in_json(words))], structured_content=result
+    )
 
 
 RESOURCE_NOT_FOUND = -32002

@@ -238,9 +238,8 @@ class _Calls:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {abridge(params.name)}")
         name, given = params.name, params.arguments or {}
         try:
-            return succeeded(
-                await self._runner.call(ctx, name, lambda calling: self._tools.answer(name, given, calling))
-            )
+            found = await self._runner.call(ctx, name, lambda calling: self._tools.answer(name, given, calling))
+            return succeeded(found, self.by_name[name].recalled)
         except AgoraError as error:
             return failed(error)
 

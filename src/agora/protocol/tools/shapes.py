@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SAVERS = 50
 _VERSIONS = 50
-_STATUS_BYTES = 7_900
+_STATUS_BYTES = 7_650
 """Bounds of what no token budget covers: other savers, fields and versions of one note, the status as a whole."""
 
 

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agora.errors import ConfigError
+from agora.protocol.fence import FENCE, FENCE_END
 from agora.protocol.schemas import ID, KIND, NOT_BLANK, Schema, arguments, array, text, whole
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `claims` names the arguments by which a call says who it is."""
+    """One tool. `claims` names the arguments by which a call says who it is.
+
+    `recalled` names the members of its result that hold what somebody saved: texts, titles, tags, names of agents.
+    """
 
     name: str
     title: str
@@ -23,6 +27,7 @@ class Tool:
     destructive: bool = False
     idempotent: bool = False
     claims: tuple[str, ...] = field(default=())
+    recalled: tuple[str, ...] = field(default=())
 
 
 _ID = {"type": "string", "pattern": ID}
@@ -52,8 +57,15 @@ _OBJECT: Schema = {"type": "object"}
 _COUNTS: Schema = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-COMMON: Schema = {"namespace": _STRING, "namespace_rule": _STRING, "redacted": _COUNTS, "error": {"type": "object"}}
-"""What may stand in the result of every tool."""
+COMMON: Schema = {
+    FENCE: _STRING,
+    "namespace": _STRING,
+    "namespace_rule": _STRING,
+    "redacted": _COUNTS,
+    "error": {"type": "object"},
+    FENCE_END: _STRING,
+}
+"""What may stand in the result of every tool; the marks of the fence where it holds what somebody saved."""
 
 
 def _out(**properties: Schema) -> Schema:
@@ -102,6 +114,7 @@ TABLE: tuple[Tool, ...] = (
             sequence=_INTEGER,
         ),
         claims=("agent", "session"),
+        recalled=("related",),
     ),
     Tool(
         "agora_query",
@@ -160,6 +173,7 @@ TABLE: tuple[Tool, ...] = (
         ),
         read_only=True,
         idempotent=True,
+        recalled=("results",),
     ),
     Tool(
         "agora_get",
@@ -177,6 +191,7 @@ TABLE: tuple[Tool, ...] = (
         ),
         read_only=True,
         idempotent=True,
+        recalled=("notes",),
     ),
     Tool(
         "agora_crossref",
@@ -211,6 +226,7 @@ TABLE: tuple[Tool, ...] = (
         ),
         read_only=True,
         idempotent=True,
+        recalled=("positions", "timeline", "anchors", "verdicts", "changed_by_others"),
     ),
     Tool(
         "agora_forget",
@@ -240,6 +256,7 @@ TABLE: tuple[Tool, ...] = (
         ),
         destructive=True,
         idempotent=True,
+        recalled=("notes",),
     ),
     Tool(
         "agora_restore",
@@ -281,6 +298,7 @@ TABLE: tuple[Tool, ...] = (
         ),
         read_only=True,
         idempotent=True,
+        recalled=("agents", "namespaces"),
     ),
 )
 

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from agora.model.note import Note
+from agora.suspicion.known import known_reasons
+from agora.suspicion.rule import Reason
+
+SAVERS = 50
+"""Savers of a note whose names are looked at: as many as an answer names."""
+
+
+def suspicions(note: Note) -> tuple[Reason, ...]:
+    """Why a note looks like instructions to an agent, by whatever of it an answer shows; empty if it does not.
+
+    Worked out when the note is read: so it holds for texts of every age and way, by the rules of this release.
+    """
+    return known_reasons("\n".join(_texts(note)))
+
+
+def _texts(note: Note) -> Iterator[str]:
+    if note.title:
+        yield note.title
+    yield note.content
+    yield from note.tags
+    if note.key:
+        yield note.key
+    yield from _strings(note.metadata)
+    savers = note.savers[:SAVERS]
+    yield from dict.fromkeys(name for saver in savers for name in (saver.agent, saver.session, saver.client))
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Every key and every text in metadata, which is nested no deeper than an argument may be."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _strings(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _strings(inner)
