@@ -42,12 +42,13 @@ async def test_every_tool_that_recalls_is_fenced_and_no_other(bench: Bench, mode
         for tool, given in fenced.items():
             assert len(marks(await client.call_tool(tool, given))) == 1, tool
         assert len(marks(again)) == 1
-        for tool, given in {
+        plain: dict[str, dict[str, Any]] = {
             "agora_query": {"query": "instructions", "tags": ["none"]},
             "agora_get": {"ids": ["n_01J00000000000000000000000"]},
             "agora_forget": {"tags": ["none"]},
             "agora_restore": {"ids": ids},
-        }.items():
+        }
+        for tool, given in plain.items():
             assert not marks(await client.call_tool(tool, given)), tool
 
 

@@ -31,7 +31,9 @@ def _show(data: output.Data) -> None:
         output.line(f"{position['agent']}{more}")
         for note in position["notes"]:
             echo = f", repeats {note['echo_of']}" if "echo_of" in note else ""
-            output.line(f"  {note['score']:.2f} {note['id']} {note['saved_at'][:10]} {note['client']}{echo}")
+            saver = f"{note['client']}, {note['origin']}"
+            output.line(f"  {note['score']:.2f} {note['id']} {note['saved_at'][:10]} {saver}{echo}")
+            output.suspected(note)
             print(output.indented(note["content"]))
     if not data["positions"]:
         print("nothing found")
@@ -42,6 +44,7 @@ def _show(data: output.Data) -> None:
         for held in verdict.get("values", ()):
             name = f"{held['attribute']}: " if "attribute" in held else ""
             output.line(f"  {name}{held['value']} — {', '.join(held['agents'])}, {held['at'][:10]}")
+            output.suspected(held, "    ")
     for anchor in data["anchors"]:
         output.line(
             f"shared {anchor['kind']} {anchor['value']}: {anchor['notes']} notes, {', '.join(anchor['agents'])}"
@@ -50,5 +53,7 @@ def _show(data: output.Data) -> None:
     output.line(f"changed by others since {changed['last_read'] or 'ever'}: {changed['count']}")
     for change in changed["changes"]:
         output.line(
-            f"  {change['at'][:16]} {change['agent']} {change['change']} {change['id']} {change.get('title', '')}"
+            f"  {change['at'][:16]} {change['agent']}, {change['origin']} {change['change']} {change['id']}"
+            f" {change.get('title', '')}"
         )
+        output.suspected(change, "    ")

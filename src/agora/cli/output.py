@@ -49,13 +49,15 @@ def saved(data: Data) -> None:
     extra = f" (version {data['version']}, replaces {data['supersedes']})" if "supersedes" in data else extra
     line(f"{data['status']} {data['id']} in {data['namespace']}{extra}")
     for near in data["related"]:
-        line(f"  related {near['score']:.2f} {near['id']} {near['agent']}: {near['title']}")
+        line(f"  related {near['score']:.2f} {near['id']} {near['agent']}, {near['origin']}: {near['title']}")
+        suspected(near, "    ")
 
 
 def found(data: Data) -> None:
     """The results of a query."""
     for place, hit in enumerate(data["results"], start=1):
         line(f"{place}. {hit['score']:.2f}  {_head(hit)}")
+        suspected(hit)
         print(indented(hit["content"]))
         if "explain" in hit:
             line(f"   {json.dumps(hit['explain'], ensure_ascii=False)}")
@@ -69,9 +71,11 @@ def notes(data: Data) -> None:
     """Whole notes."""
     for each in data["notes"]:
         line(_head(each))
+        suspected(each)
         print(indented(each["content"]))
         for version in each.get("history", ()):
-            line(f"   version {version['version']}: {version['id']} {version['agent']} {version['created_at']}")
+            saver = f"{version['agent']}, {version['origin']}"
+            line(f"   version {version['version']}: {version['id']} {saver} {version['created_at']}")
     for name in ("unknown", "forgotten", "expired", "purged"):
         _listed(name, data[name])
 
@@ -81,7 +85,8 @@ def forgotten(data: Data) -> None:
     verb = "would forget" if data["dry_run"] else "forgot"
     print(f"{verb} {data['count']} note{'' if data['count'] == 1 else 's'}")
     for each in data["notes"]:
-        line(f"  {each['id']} {each['agent']} {each['created_at']}: {each['title']}")
+        line(f"  {each['id']} {each['agent']}, {each['origin']} {each['created_at']}: {each['title']}")
+        suspected(each, "    ")
     _listed("unknown", data["unknown"])
     _listed("already forgotten", data["already_forgotten"])
     if data["kept_for_other_savers"]:
@@ -149,7 +154,14 @@ def configuration(rows: Sequence[Row], file: str) -> None:
 def _head(each: Data) -> str:
     tags = f" [{', '.join(each['tags'])}]" if each["tags"] else ""
     title = f" {each['title']}" if "title" in each else ""
-    return f"{each['id']}{title} — {each['agent']}, {each['created_at'][:10]}, {each['namespace']}{tags}"
+    saver = f"{each['agent']}, {each['origin']}"
+    return f"{each['id']}{title} — {saver}, {each['created_at'][:10]}, {each['namespace']}{tags}"
+
+
+def suspected(each: Data, indent: str = "   ") -> None:
+    """A line with the reasons why a row looks like instructions to an agent, if it does."""
+    if found := each.get("suspicious"):
+        line(f"{indent}looks like instructions: {', '.join(found)}")
 
 
 def indented(text: str) -> str:

@@ -11,6 +11,7 @@ from agora.memory.keys import key_of
 from agora.memory.passages import embed
 from agora.memory.ranking import VERSION, weights_for
 from agora.memory.search import search
+from agora.memory.suspects import suspicions
 from agora.model.caller import Caller
 from agora.model.crossref import CrossReference, Read, Topic
 from agora.model.deadline import Deadline
@@ -324,8 +325,10 @@ class Notes:
                 round(float(score), 4),
                 note.title or _opening(note.content),
                 note.savers[0].agent,
+                note.savers[0].origin,
                 note.namespace,
                 normal_hash(note.content) == mine,
+                suspicions(note),
             )
             for row, score in zip(near.rows.tolist(), near.scores.tolist(), strict=True)
             if (note := notes.get(row)) and note.id != saved.id and score >= _RELATED_COSINE

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from agora.memory.suspects import suspicions
 from agora.model.profile import Span
 from agora.model.query import Hit
 from agora.text.tokens import window
@@ -68,8 +69,10 @@ def row_cost(hit: Hit) -> int:
     if len(others) > SAVERS_SHOWN:
         size += _OPTIONAL
     for other in others[:SAVERS_SHOWN]:
-        size += 3 * _OPTIONAL + _quoted(other.agent) + _quoted(other.session)
+        size += 4 * _OPTIONAL + _quoted(other.agent) + _quoted(other.session)
     size += 2 * _OPTIONAL * len(hit.similar)
+    if found := suspicions(note):
+        size += _OPTIONAL + sum(map(_quoted, found))
     return -(-size // _BYTES_PER_TOKEN)
 
 

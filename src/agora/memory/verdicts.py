@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
 
-from agora.model.crossref import Held, Shared, Verdict
+from agora.model.caller import Origin
+from agora.model.crossref import Held, Shared, Verdict, by_authority
 from agora.model.note import Note, Saver
 from agora.text.anchors import Anchor, Kind, anchors, joined
 from agora.text.claims import Claim, Value, claims, compare
@@ -42,6 +43,7 @@ class Known:
 @dataclass(frozen=True, slots=True)
 class _Said:
     agent: str
+    origin: Origin
     note: Note
     claim: Claim
     at: datetime
@@ -92,7 +94,7 @@ class Anchored:
         """One for each anchor on which there is one: most notes that name a file do not speak of the same."""
         for subject, group in self._groups.items():
             said = [
-                _Said(saver.agent, each.note, claim, time_of(each.note))
+                _Said(saver.agent, saver.origin, each.note, claim, time_of(each.note))
                 for each in group
                 for claim in each.claims
                 if claim.anchor is not None and self._subject(claim.anchor, each.note) == subject
@@ -170,6 +172,7 @@ def _held(said: Sequence[_Said]) -> Iterator[Held]:
             min(s.claim.value.text for s in those),
             tuple(sorted({s.note.id for s in those})),
             tuple(sorted({s.agent for s in those})),
+            by_authority(s.origin for s in those),
             min(s.at for s in those),
         )
 
@@ -198,7 +201,8 @@ def _changed(old: Note, new: Note) -> tuple[Held, Held]:
 def _value(note: Note, attribute: str | None, value: Value | None) -> Held:
     text = window(note.content, 0, 0, VALUE_TOKENS) if value is None else value.text
     agents = tuple(dict.fromkeys(saver.agent for saver in note.savers))
-    return Held(attribute, text, (note.id,), agents, note.created_at)
+    origins = by_authority(saver.origin for saver in note.savers)
+    return Held(attribute, text, (note.id,), agents, origins, note.created_at)
 
 
 def _ids(group: Sequence[Known]) -> tuple[str, ...]:

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
+from agora.model.caller import Origin
 from agora.model.note import Note, Saver
 
 Verdicted = Literal["agree", "differ", "superseded", "single source"]
+
+
+def by_authority(origins: Iterable[Origin]) -> tuple[Origin, ...]:
+    """Each of `origins` once, highest authority first."""
+    return tuple(sorted(set(origins), key=get_args(Origin).index))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class Change:
     agent: str
     client: str
     session: str
+    origin: Origin
     title: str | None
 
 
@@ -107,6 +115,8 @@ class Held:
     value: str
     ids: tuple[str, ...]
     agents: tuple[str, ...]
+    origins: tuple[Origin, ...]
+    """Of all who hold it, highest authority first."""
     at: datetime
 
 

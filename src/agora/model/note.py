@@ -71,9 +71,12 @@ class Related:
     score: float
     title: str
     agent: str
+    origin: Origin
     namespace: str
     same_words: bool
     """Whether the two texts differ in white space, case or Unicode form alone."""
+    suspicious: tuple[str, ...] = ()
+    """Why it looks like instructions to an agent."""
 
 
 @dataclass(frozen=True, slots=True)

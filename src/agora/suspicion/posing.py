@@ -153,6 +153,7 @@ POSES: tuple[Rule, ...] = (
             "</notes",
             "</saved",
             "</changes",
+            "[/data-",
         ),
         r"<\|(?:im_start|im_end|system|endoftext|assistant|user|start_header_id|eot_id)\|?>|\[/?inst\]"
         r"|<</?sys>>"
@@ -162,7 +163,7 @@ POSES: tuple[Rule, ...] = (
         r"|may|can|should|will|have)|from now on|ignore|disregard|new instructions|always|never"
         r"|this simulation)\b"
         r"|\bsystem: you (?:must|are|will)\b|^### (?:system|instruction):[ \t]*$|%{2,}end user|</(?:notes"
-        r"|saved|changes)[-\d]*>",
+        r"|saved|changes)[-\d]*>|\[/data-[0-9a-f]{16}\]",
         lines=True,
     ),
 )

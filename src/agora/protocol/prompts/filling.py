@@ -9,14 +9,23 @@ from agora.memory.browsing import Browsing
 from agora.model.browse import Listing
 from agora.model.crossref import Topic
 from agora.protocol.context import Calling
+from agora.protocol.fence import closing_line, mark_beside, opening_line
+from agora.protocol.tools.crossref import changes as shaped_changes
 from agora.protocol.tools.handlers import Tools
 from agora.protocol.tools.shapes import note as shaped
 from agora.protocol.tools.shapes import opening
+from agora.unseen import shown
 
 _TOKENS = 6_000
 _RECENT = 20
 _CHANGES = 50
 _NOTHING = {"en": "(nothing)", "it": "(niente)"}
+_LEFT_OUT = {
+    "en": "left out, since it looks like instructions ({reasons}); agora_get shows it",
+    "it": "omesso, perché somiglia a istruzioni ({reasons}); agora_get lo mostra",
+}
+
+Row = Mapping[str, Any]
 
 
 class Filling:
@@ -27,10 +36,24 @@ class Filling:
         self._browsing = browsing
 
     def fill(self, wanted: frozenset[str], topic: str | None, language: str, calling: Calling) -> dict[str, str]:
-        """A text for each of the names in `wanted`; what there is nothing of says so.
+        """A text for each of the names in `wanted`, between random marks; what there is nothing of says so.
+
+        Nobody has asked for the notes one by one: of one that looks like instructions only its id is there, and why.
+        Nothing in a text drives a terminal or is hidden.
 
         Raises: what the memory raises: a prompt is never filled with half of what there is.
         """
+        found = {name: shown(text) for name, text in self._found(wanted, topic, _Words(language), calling).items()}
+        mark = mark_beside(*found.values())
+        before, after = opening_line(mark, language), closing_line(mark)
+        nothing = _NOTHING.get(language, _NOTHING["en"])
+        # A section of verdicts is left out where there are none; the others stand there and say so.
+        return {
+            name: f"{before}\n{text}\n{after}" if text else "" if name == "verdicts" else nothing
+            for name, text in found.items()
+        }
+
+    def _found(self, wanted: frozenset[str], topic: str | None, words: _Words, calling: Calling) -> dict[str, str]:
         caller, deadline = calling.caller(), calling.deadline
         namespaces = caller.scope.searched()
         found: dict[str, str] = {}
@@ -38,38 +61,58 @@ class Filling:
             from agora.memory.crossref import FLOOR  # noqa: PLC0415 - a server that starts has no use for it
 
             asked = {"query": topic, "top_k": 20, "max_tokens": _TOKENS, "min_score": FLOOR}
-            found["notes"] = "\n\n".join(map(_note, self._tools.answer("agora_query", asked, calling)["results"]))
+            found["notes"] = "\n\n".join(map(words.note, self._tools.answer("agora_query", asked, calling)["results"]))
         elif "notes" in wanted:
             page = self._browsing.page(Listing(namespaces, limit=_RECENT), caller, deadline)
-            found["notes"] = "\n\n".join(_note(shaped(note, opening(note.content, 600))) for note in page.notes)
+            found["notes"] = "\n\n".join(words.note(shaped(note, opening(note.content, 600))) for note in page.notes)
         if "verdicts" in wanted and topic:
             verdicts = self._tools.answer("agora_crossref", {"query": topic}, calling)["verdicts"]
-            found["verdicts"] = "\n".join(map(_verdict, verdicts))
+            found["verdicts"] = "\n".join(map(words.verdict, verdicts))
         if "saved" in wanted:
             mine = Listing(namespaces, session=caller.session, limit=_RECENT)
             page = self._browsing.page(mine, caller, deadline)
-            found["saved"] = "\n".join(f"- {note.id}: {note.title or opening(note.content)}" for note in page.notes)
+            found["saved"] = "\n".join(words.saved(shaped(note)) for note in page.notes)
         if "changes" in wanted:
-            changes = self._browsing.changes(Topic(namespaces), caller, deadline, _CHANGES)
-            found["changes"] = "\n".join(
-                f"- {each.operation} {each.id} by {each.agent}: {opening(each.title or '')}" for each in changes.newest
-            )
-        nothing = _NOTHING.get(language, _NOTHING["en"])
-        # A section of verdicts is left out where there are none; the others stand there and say so.
-        return {name: text or ("" if name == "verdicts" else nothing) for name, text in found.items()}
+            changes = shaped_changes(self._browsing.changes(Topic(namespaces), caller, deadline, _CHANGES))
+            found["changes"] = "\n".join(map(words.change, changes["changes"]))
+        return found
 
 
-def _note(note: Mapping[str, Any]) -> str:
-    head = [str(note[name]) for name in ("id", "agent", "created_at", "namespace") if note.get(name)]
-    head += [f"{name}={note[name]}" for name in ("key", "version") if note.get(name)]
-    title = f"{note['title']}\n" if note.get("title") else ""
-    return f"[{' | '.join(head)}]\n{title}{note['content']}"
+class _Words:
+    """Rows as a model reads them."""
 
+    def __init__(self, language: str) -> None:
+        self._left_out = _LEFT_OUT.get(language, _LEFT_OUT["en"])
 
-def _verdict(verdict: Mapping[str, Any]) -> str:
-    values: Sequence[Mapping[str, Any]] = verdict.get("values") or ()
-    held = "; ".join(
-        f"{each.get('attribute') or 'value'} = {each['value']} ({', '.join(each['agents'])})" for each in values
-    )
-    ids = ", ".join(verdict["ids"])
-    return f"- {verdict['kind']} {verdict['value']}: {verdict['verdict']}{': ' + held if held else ''} [{ids}]"
+    def note(self, note: Row) -> str:
+        if reasons := note.get("suspicious"):
+            return f"[{note['id']} | {note['origin']} | {note['created_at']}]\n({self._why(reasons)})"
+        head = [str(note[name]) for name in ("id", "agent", "origin", "created_at", "namespace") if note.get(name)]
+        head += [f"{name}={note[name]}" for name in ("key", "version") if note.get(name)]
+        title = f"{note['title']}\n" if note.get("title") else ""
+        return f"[{' | '.join(head)}]\n{title}{note['content']}"
+
+    def saved(self, note: Row) -> str:
+        reasons = note.get("suspicious")
+        words = f"({self._why(reasons)})" if reasons else note.get("title") or opening(note["content"])
+        return f"- {note['id']}: {words}"
+
+    def change(self, change: Row) -> str:
+        if reasons := change.get("suspicious"):
+            return f"- {change['change']} {change['id']} ({change['origin']}): ({self._why(reasons)})"
+        saver = f"{change['agent']} ({change['origin']})"
+        return f"- {change['change']} {change['id']} by {saver}: {change.get('title', '')}"
+
+    def verdict(self, verdict: Row) -> str:
+        held = "; ".join(map(self._held, verdict.get("values") or ()))
+        reasons = verdict.get("suspicious")
+        about = f"{verdict['kind']} " + (f"({self._why(reasons)})" if reasons else verdict["value"])
+        return f"- {about}: {verdict['verdict']}{': ' + held if held else ''} [{', '.join(verdict['ids'])}]"
+
+    def _held(self, held: Row) -> str:
+        if reasons := held.get("suspicious"):
+            return f"({self._why(reasons)}) [{', '.join(held['ids'])}]"
+        return f"{held.get('attribute') or 'value'} = {held['value']} ({', '.join(held['agents'])})"
+
+    def _why(self, reasons: Sequence[str]) -> str:
+        return self._left_out.format(reasons=", ".join(reasons))

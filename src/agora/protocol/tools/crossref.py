@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agora.model.crossref import Changes, CrossReference, Held, Position, Shared, Stated, Verdict
+from agora.model.crossref import Changes, CrossReference, Held, Position, Shared, Stated, Verdict, by_authority
 from agora.model.note import Note
 from agora.protocol.times import written
-from agora.protocol.tools.shapes import filled, opening, sequence
+from agora.protocol.tools.shapes import filled, looks, opening, sequence
+from agora.suspicion.known import known_reasons
 
 _IDS = 10
 _AGENTS = 10
@@ -44,6 +45,8 @@ def changes(found: Changes) -> dict[str, Any]:
                     "agent": each.agent,
                     "client": each.client,
                     "session": each.session,
+                    "origin": each.origin,
+                    "suspicious": _reads_like(each.title, each.agent),
                     "namespace": each.namespace,
                     "at": written(each.at),
                     "title": None if each.title is None else opening(each.title),
@@ -75,6 +78,7 @@ def _stated(stated: Stated) -> dict[str, Any]:
             "client": saver.client,
             "session": saver.session,
             "origin": saver.origin,
+            "suspicious": looks(note),
             "saved_at": written(saver.at),
             "occurred_at": written(note.occurred_at),
             "namespace": note.namespace,
@@ -90,6 +94,8 @@ def _event(note: Note) -> dict[str, Any]:
             "at": written(note.occurred_at or note.created_at),
             "id": note.id,
             "agents": list(dict.fromkeys(saver.agent for saver in note.savers))[:_AGENTS],
+            "origins": list(by_authority(saver.origin for saver in note.savers)),
+            "suspicious": looks(note),
             "title": note.title or opening(note.content),
             "key": note.key,
             "version": note.version if note.key else None,
@@ -99,14 +105,17 @@ def _event(note: Note) -> dict[str, Any]:
 
 
 def _anchor(anchor: Shared) -> dict[str, Any]:
-    return {
-        "kind": anchor.kind,
-        "value": anchor.value,
-        "notes": len(anchor.ids),
-        "ids": list(anchor.ids[:_IDS]),
-        "agents": list(anchor.agents[:_AGENTS]),
-        "independent": anchor.independent,
-    }
+    return filled(
+        {
+            "kind": anchor.kind,
+            "value": anchor.value,
+            "suspicious": _reads_like(anchor.value, *anchor.agents),
+            "notes": len(anchor.ids),
+            "ids": list(anchor.ids[:_IDS]),
+            "agents": list(anchor.agents[:_AGENTS]),
+            "independent": anchor.independent,
+        }
+    )
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
@@ -114,6 +123,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         {
             "kind": verdict.kind,
             "value": verdict.value,
+            "suspicious": _reads_like(verdict.value),
             "verdict": verdict.verdict,
             "independent": verdict.independent,
             "notes": len(verdict.ids),
@@ -129,7 +139,14 @@ def _held(held: Held) -> dict[str, Any]:
             "attribute": held.attribute,
             "value": held.value,
             "agents": list(held.agents[:_AGENTS]),
+            "origins": list(held.origins),
+            "suspicious": _reads_like(held.value, *held.agents),
             "ids": list(held.ids[:_IDS]),
             "at": written(held.at),
         }
     )
+
+
+def _reads_like(*shown: str | None) -> list[str] | None:
+    """Why a row that shows no more than this of a note looks like instructions; None if it does not."""
+    return list(known_reasons("\n".join(text for text in shown if text))) or None

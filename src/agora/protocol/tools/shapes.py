@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from agora.memory.packing import METADATA_SHOWN, SAVERS_SHOWN, metadata_size
+from agora.memory.suspects import SAVERS, suspicions
 from agora.model.note import Note, Saved
 from agora.model.query import Answer, Hit
 from agora.model.selection import Forgotten, Restored
@@ -14,13 +15,12 @@ from agora.protocol.times import written
 if TYPE_CHECKING:
     from agora.memory.notes import Got
 
-_SAVERS = 50
 _VERSIONS = 50
 _STATUS_BYTES = 7_650
-"""Bounds of what no token budget covers: other savers, fields and versions of one note, the status as a whole."""
+"""Bounds of what no token budget covers: versions of one note, the status as a whole."""
 
 
-def note(found: Note, content: str | None = None, most_savers: int = _SAVERS) -> dict[str, Any]:
+def note(found: Note, content: str | None = None, most_savers: int = SAVERS) -> dict[str, Any]:
     """A note with its provenance: the first saver in place, everyone else under `also_saved_by`.
 
     `savers` says how many there are when not all of them are shown.
@@ -36,6 +36,7 @@ def note(found: Note, content: str | None = None, most_savers: int = _SAVERS) ->
             "session": first.session,
             "client": first.client,
             "origin": first.origin,
+            "suspicious": looks(found),
             "namespace": found.namespace,
             "created_at": written(found.created_at),
             "occurred_at": written(found.occurred_at),
@@ -49,7 +50,7 @@ def note(found: Note, content: str | None = None, most_savers: int = _SAVERS) ->
             "supersedes": found.supersedes,
             "superseded_by": found.superseded_by,
             "also_saved_by": [
-                {"agent": saver.agent, "session": saver.session, "at": written(saver.at)}
+                {"agent": saver.agent, "session": saver.session, "origin": saver.origin, "at": written(saver.at)}
                 for saver in others[:most_savers]
             ]
             or None,
@@ -68,14 +69,18 @@ def saved(done: Saved) -> dict[str, Any]:
             "supersedes": done.supersedes,
             "version": done.version,
             "related": [
-                {
-                    "id": near.id,
-                    "score": near.score,
-                    "title": near.title,
-                    "agent": near.agent,
-                    "namespace": near.namespace,
-                    "same_words": near.same_words,
-                }
+                filled(
+                    {
+                        "id": near.id,
+                        "score": near.score,
+                        "title": near.title,
+                        "agent": near.agent,
+                        "origin": near.origin,
+                        "suspicious": list(near.suspicious) or None,
+                        "namespace": near.namespace,
+                        "same_words": near.same_words,
+                    }
+                )
                 for near in done.related
             ],
             "sequence": done.sequence,
@@ -107,6 +112,8 @@ def got(found: Got) -> dict[str, Any]:
                         "id": version.id,
                         "version": version.version,
                         "agent": version.savers[0].agent,
+                        "origin": version.savers[0].origin,
+                        "suspicious": looks(version),
                         "created_at": written(version.created_at),
                         "forgotten_at": written(version.forgotten_at),
                     }
@@ -136,6 +143,8 @@ def forgotten(done: Forgotten) -> dict[str, Any]:
                     "id": each.id,
                     "title": each.title or opening(each.content),
                     "agent": each.savers[0].agent,
+                    "origin": each.savers[0].origin,
+                    "suspicious": looks(each),
                     "namespace": each.namespace,
                     "created_at": written(each.created_at),
                     "tags": list(each.tags) or None,
@@ -178,6 +187,11 @@ def status(found: dict[str, Any]) -> dict[str, Any]:
 def sequence(number: int | None) -> dict[str, Any]:
     """The member `sequence` of an answer, for callers that are told."""
     return {} if number is None else {"sequence": number}
+
+
+def looks(found: Note) -> list[str] | None:
+    """Why a note looks like instructions to an agent; None if it does not."""
+    return list(suspicions(found)) or None
 
 
 def opening(text: str, width: int = 80) -> str:

@@ -202,10 +202,10 @@ def changes(  # noqa: PLR0913 - who asks, about what, and from which time
     )
     count = connection.execute(f"SELECT count(*) {where}", values).fetchone()[0]
     newest = connection.execute(
-        "SELECT x.sequence, x.at, x.operation, x.subject, n.name, x.agent, x.client, x.session, CASE WHEN"
+        "SELECT x.sequence, x.at, x.operation, x.subject, n.name, x.agent, x.client, x.session, x.origin, CASE WHEN"
         " i.forgotten_at IS NULL AND i.purged_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
         " THEN ifnull(t.title, substr(t.content, 1, 320)) END"
-        " FROM (SELECT j.sequence, j.at, j.operation, j.subject, j.item_id, j.namespace_id, j.session,"
+        " FROM (SELECT j.sequence, j.at, j.operation, j.subject, j.item_id, j.namespace_id, j.session, j.origin,"
         f" a.name AS agent, c.name AS client {where} ORDER BY j.sequence DESC LIMIT ?) x"
         " JOIN namespaces n ON n.id = x.namespace_id LEFT JOIN items i ON i.id = x.item_id"
         " LEFT JOIN texts t ON t.item_id = x.item_id ORDER BY x.sequence DESC",
