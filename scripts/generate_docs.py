@@ -30,6 +30,9 @@ say of which `sequence` of changes they are, to callers who may see everything (
 with the provenance that the server gave it: `agent`, `session` and `client` of its first saver, everyone else in
 `also_saved_by`, and the `origin` of the text. Secrets in arguments are replaced by labels before anything else sees
 them; `redacted` then says how many of which kind ([redaction](redaction.md)).
+A result with
+something that was saved stands between the random marks in `_fence` and `zz_fence_end`; a row that looks like
+instructions to an agent has `suspicious` with the reasons: see [recalled text](recalled-text.md).
 
 A call that cannot do its work has `isError`, and `error` in place of a result: see [errors](errors.md). Nothing is
 written then, unless its hint says otherwise. Times in results are UTC; times in arguments may have any offset, and

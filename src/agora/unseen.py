@@ -31,6 +31,9 @@ def shown(text: str) -> str:
 
 def in_json(written: str) -> str:
     """JSON text with the same characters as JSON escapes: safe to look at, and equal to the first once it is read."""
+    if written.isascii() and "\x7f" not in written:
+        # JSON has escapes for the other ones by itself, and most answers are ASCII.
+        return written
     return _replaced(written, _json)
 
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from agora.model.note import Note
 from agora.suspicion.known import known_reasons
-from agora.suspicion.rule import Reason
+
+if TYPE_CHECKING:
+    from agora.suspicion.rule import Reason
 
 SAVERS = 50
 """Savers of a note whose names are looked at: as many as an answer names."""

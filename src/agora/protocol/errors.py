@@ -48,10 +48,10 @@ RESOURCE_NOT_FOUND = -32002
 
 def protocol_error(error: AgoraError, protocol_version: str) -> MCPError:
     """The error of a request that has no result to put it into: its details as `data`."""
-    details = error.details()
+    details, message = error.details(), shown(error.message)
     if error.code == "resource_not_found":
         modern = protocol_version in MODERN_PROTOCOL_VERSIONS
         data = {"uri": getattr(error, "uri", ""), **details}
-        return MCPError(code=types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND, message=error.message, data=data)
+        return MCPError(code=types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND, message=message, data=data)
     caller = isinstance(error, InvalidInput | NotFound | AccessDenied)
-    return MCPError(code=types.INVALID_PARAMS if caller else types.INTERNAL_ERROR, message=error.message, data=details)
+    return MCPError(code=types.INVALID_PARAMS if caller else types.INTERNAL_ERROR, message=message, data=details)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 FENCE = "_fence"
@@ -20,10 +20,10 @@ _OPENS = {
 _CLOSES = "[/{mark}]"
 
 
-def mark_beside(*texts: str) -> str:
-    """A new random mark that occurs in none of `texts`."""
+def mark_beside(*texts: str, draw: Callable[[], str] = lambda: secrets.token_hex(8)) -> str:
+    """A new random mark that occurs in none of `texts`; `draw` gives what is random of it."""
     while True:
-        mark = f"data-{secrets.token_hex(8)}"
+        mark = f"data-{draw()}"
         if not any(mark in text for text in texts):
             return mark
 

@@ -19,6 +19,7 @@ from agora.ports.log import Log
 from agora.protocol.context import Calling
 from agora.protocol.errors import protocol_error
 from agora.protocol.peer import FindPeer, Peer, Turns
+from agora.unseen import shown
 
 T = TypeVar("T")
 Done = Callable[[str, float, str], None]
@@ -63,7 +64,9 @@ class Runner:
         except AgoraError as error:
             outcome = error.code
             self._log.info("call refused", tool=name, code=error.code)
-            await peer.log.tell(ctx, "warning", "call refused", request=name, code=error.code, message=error.message)
+            await peer.log.tell(
+                ctx, "warning", "call refused", request=name, code=error.code, message=shown(error.message)
+            )
             raise
         except anyio.get_cancelled_exc_class():
             outcome = "cancelled"

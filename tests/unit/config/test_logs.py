@@ -179,6 +179,18 @@ def test_escape_sequences_and_line_ends_of_a_client_do_nothing_on_the_terminal(t
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_nothing_in_a_log_drives_the_terminal_of_who_reads_it(tmp_path: Path) -> None:
+    evil = "\x9b2J \u202eturned hid\u200bden \x1b[2J"
+    done = run(
+        f"start(HOME); log.info('connected', client={evil!r}); logging.getLogger('other').warning({evil!r})", tmp_path
+    )
+    [path] = (tmp_path / "logs").iterdir()
+    for written in (done.stderr, path.read_text("utf-8")):
+        assert "turned" in written
+        assert not [c for c in written if c in "\x9b\u202e\u200b\x1b"]
+    assert records(tmp_path)[0]["client"] == evil
+
+
 def test_no_file_is_made_before_the_first_record_or_when_the_setting_says_so(tmp_path: Path) -> None:
     run("start(HOME)", tmp_path / "quiet")
     assert list((tmp_path / "quiet" / "logs").iterdir()) == []

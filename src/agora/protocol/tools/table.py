@@ -158,6 +158,8 @@ TABLE: tuple[Tool, ...] = (
                         "score": {"type": "number", "minimum": 0, "maximum": 1},
                         "agent": _STRING,
                         "session": _STRING,
+                        "origin": {"enum": ["user", "agent", "tool", "web"]},
+                        "suspicious": _STRINGS,
                         "created_at": _STRING,
                         "tags": _STRINGS,
                         "cut": {"type": "boolean"},
