@@ -104,9 +104,9 @@ def revert(
     home: Home = None,
     config: Config = None,
 ) -> None:
-    """Undo the changes of one agent or session; a preview unless --yes.
+    """Undo what one agent or session changed.
 
-    One of --agent, --session, --client and --token-name is required; all that are given hold. What somebody else
+    Without --yes it only says what would be undone. One of --agent, --session, --client and --token-name is required; all that are given hold. What somebody else
     changed since is listed and left. Servers may run meanwhile.
     """
     with errors_as_status(json_wanted=json_wanted):
