@@ -106,8 +106,8 @@ def revert(
 ) -> None:
     """Undo what one agent or session changed.
 
-    Without --yes it only says what would be undone. One of --agent, --session, --client and --token-name is required; all that are given hold. What somebody else
-    changed since is listed and left. Servers may run meanwhile.
+    Without --yes it only says what would be undone. One of --agent, --session, --client and --token-name is required;
+    all that are given hold. What somebody else changed since is listed and left. Servers may run meanwhile.
     """
     with errors_as_status(json_wanted=json_wanted):
         if not (agent or session or client or token_name):
