@@ -87,7 +87,7 @@ def test_doctor_checks_an_older_store_as_it_is_and_says_what_it_is(old: tuple[De
     (said,) = remarks(path)
     assert "of an older release" in said
     rows = json.loads(run_agora("doctor", "--home", str(folder), "--json").stdout)["checks"]
-    assert [row["message"] for row in rows if row.get("warning")] == [said]
+    assert said in [row["message"] for row in rows if row.get("warning")]
     assert path.read_bytes() == before
 
 
