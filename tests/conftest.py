@@ -16,7 +16,7 @@ from agora.model.caller import Caller, Origin, Scope
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Saved
 from agora.model.query import Answer, Filter, Mode, Query
-from agora.model.selection import Forgotten, Restored, Selection
+from agora.model.selection import Forgotten, Pinned, Restored, Selection
 from agora.stores.sqlite.checks import Problem, find_problems
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, ManualClock, SilentLog
@@ -73,10 +73,17 @@ class Desk:
         return Draft(content, namespace, **fields)
 
     def save(
-        self, content: str, agent: str = "ann", namespace: str = "p", *, session: str = "s1", **fields: Any
+        self,
+        content: str,
+        agent: str = "ann",
+        namespace: str = "p",
+        *,
+        session: str = "s1",
+        origin: Origin = "agent",
+        **fields: Any,
     ) -> Saved:
         """Save through the service."""
-        caller = self.caller(agent, namespace, session=session)
+        caller = self.caller(agent, namespace, session=session, origin=origin)
         return self.notes.save(self.draft(content, namespace, **fields), caller, Deadline(PATIENCE))
 
     def query(
@@ -108,14 +115,27 @@ class Desk:
         with self.store.read(Deadline(PATIENCE)) as reading:
             return reading.by_id([public_id], [namespace])[public_id][1]
 
-    def forget(self, *ids: str, namespace: str = "p", dry_run: bool = False, **conditions: Any) -> Forgotten:
+    def forget(
+        self,
+        *ids: str,
+        namespace: str = "p",
+        dry_run: bool = False,
+        origin: Origin = "agent",
+        **conditions: Any,
+    ) -> Forgotten:
         """Forget by ids and conditions in one namespace."""
         selection = Selection((namespace,), ids, **conditions)
-        return self.notes.forget(selection, self.caller(namespace=namespace), Deadline(PATIENCE), dry_run=dry_run)
+        caller = self.caller(namespace=namespace, origin=origin)
+        return self.notes.forget(selection, caller, Deadline(PATIENCE), dry_run=dry_run)
 
-    def restore(self, *ids: str, namespace: str = "p") -> Restored:
+    def restore(self, *ids: str, namespace: str = "p", origin: Origin = "agent") -> Restored:
         """Restore, as somebody who sees one namespace."""
-        return self.notes.restore(ids, self.caller(namespace=namespace, also=()), Deadline(PATIENCE))
+        return self.notes.restore(ids, self.caller(namespace=namespace, also=(), origin=origin), Deadline(PATIENCE))
+
+    def pin(self, *ids: str, namespace: str = "p", pinned: bool = True, origin: Origin = "user") -> Pinned:
+        """Pin, or unpin, as somebody who sees one namespace."""
+        caller = self.caller(namespace=namespace, also=(), origin=origin)
+        return self.notes.pin(ids, caller, Deadline(PATIENCE), pinned=pinned)
 
     def counts(self, *namespaces: str) -> dict[str, Any]:
         """Numbers of notes by state, agent and namespace."""

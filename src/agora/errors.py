@@ -4,7 +4,7 @@
       InvalidInput            PayloadTooLarge, InvalidNamespace, SecretRefused
       NotFound                NoteNotFound
       Conflict
-      AccessDenied            NamespaceDenied
+      AccessDenied            NamespaceDenied, AuthorityRequired
       LimitReached            RateLimited, QuotaExceeded
       StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt, IndexUnavailable
       EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, EncoderUnavailable, WarmingUp
@@ -123,6 +123,12 @@ class NamespaceDenied(AccessDenied):
     """The caller may not use this namespace."""
 
     code = "namespace_denied"
+
+
+class AuthorityRequired(AccessDenied):
+    """Only a caller of higher origin may do this; nothing was changed."""
+
+    code = "authority_required"
 
 
 class LimitReached(AgoraError):

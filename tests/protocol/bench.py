@@ -29,7 +29,7 @@ from agora.protocol.resources.resources import Resources
 from agora.protocol.server import make_server
 from agora.protocol.services import Services
 from agora.protocol.tools.handlers import Limits, Tools
-from agora.protocol.tools.table import BY_NAME
+from agora.protocol.tools.table import CALLABLE
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, ManualClock
 from agora.unseen import shown
@@ -165,20 +165,20 @@ class Bench:
 def checked(tool: str, result: CallToolResult) -> dict[str, Any]:
     structured = result.structured_content
     assert isinstance(structured, dict)
-    Draft202012Validator(BY_NAME[tool].output).validate(structured)
+    Draft202012Validator(CALLABLE[tool].output).validate(structured)
     (block,) = result.content
     assert block.type == "text"
     assert json.loads(block.text) == structured
     assert block.text == shown(block.text), "nothing in the text drives a terminal or is hidden"
     if tool != "agora_status":
-        assert set(structured) <= set(BY_NAME[tool].output["properties"]), "the schema tells of every field"
+        assert set(structured) <= set(CALLABLE[tool].output["properties"]), "the schema tells of every field"
     return unfenced(tool, structured, block.text)
 
 
 def unfenced(tool: str, structured: dict[str, Any], text: str) -> dict[str, Any]:
     """The result without the marks of its fence, which are there if, and only if, it holds what somebody saved."""
     inside = {name: value for name, value in structured.items() if name not in {FENCE, FENCE_END}}
-    if not any(inside.get(name) for name in BY_NAME[tool].recalled):
+    if not any(inside.get(name) for name in CALLABLE[tool].recalled):
         assert inside == structured
         return inside
     assert next(iter(structured)) == FENCE
@@ -199,7 +199,7 @@ def error_of(tool: str, result: CallToolResult) -> dict[str, Any]:
     structured = result.structured_content
     assert isinstance(structured, dict)
     # Some clients hold the schema against failures too.
-    Draft202012Validator(BY_NAME[tool].output).validate(structured)
+    Draft202012Validator(CALLABLE[tool].output).validate(structured)
     (block,) = result.content
     assert block.type == "text"
     error: dict[str, Any] = structured["error"]

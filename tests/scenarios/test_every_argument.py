@@ -25,6 +25,7 @@ SAMPLES: dict[str, dict[str, list[Any]]] = {
         "confidence": [0, 1, 0.5],
         "expires_in": [1, 3600, "30d", "5200w"],
         "key": ["port", "k" * 200],
+        "origin": ["agent", "tool", "web"],
     },
     "agora_query": {
         "query": ["text", "?", "x" * 10_000],

@@ -32,7 +32,8 @@ def _show(data: output.Data) -> None:
         for note in position["notes"]:
             echo = f", repeats {note['echo_of']}" if "echo_of" in note else ""
             saver = f"{note['client']}, {note['origin']}"
-            output.line(f"  {note['score']:.2f} {note['id']} {note['saved_at'][:10]} {saver}{echo}")
+            contests = f", contests {note['contests']}" if "contests" in note else ""
+            output.line(f"  {note['score']:.2f} {note['id']} {note['saved_at'][:10]} {saver}{echo}{contests}")
             output.suspected(note)
             print(output.indented(note["content"]))
     if not data["positions"]:

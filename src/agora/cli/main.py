@@ -19,7 +19,7 @@ from agora.cli.doctor import doctor
 from agora.cli.exchange import export, import_
 from agora.cli.indexing import reindex
 from agora.cli.maintenance import compact
-from agora.cli.notes import forget, get, query, restore, save, status
+from agora.cli.notes import forget, get, pin, query, restore, save, status, unpin
 from agora.cli.purge import purge
 from agora.cli.reembed import reembed
 from agora.cli.serve import serve
@@ -42,6 +42,8 @@ for _command in (
     crossref,
     forget,
     restore,
+    pin,
+    unpin,
     purge,
     status,
     demo,

@@ -1,4 +1,4 @@
-"""`agora save|query|get|forget|restore|status`: the tools of the same names."""
+"""`agora save|query|get|forget|restore|pin|unpin|status`: the tools of the same names."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ def save(
         str | None, typer.Option(help="Lifetime: seconds, or 15m, 12h, 30d, 2w. Default: for ever.")
     ] = None,
     key: Annotated[str | None, typer.Option(help="Name for what changes: the same key adds a version.")] = None,
+    origin: Annotated[
+        str | None, typer.Option(help="Where the text is from, if lower than you: agent, tool, web.")
+    ] = None,
     json_wanted: Json = False,
     home: Home = None,
     config: Config = None,
@@ -53,6 +56,7 @@ def save(
         "confidence": confidence,
         "expires_in": int(expires_in) if expires_in and re.fullmatch(r"\d{1,12}", expires_in) else expires_in,
         "key": key,
+        "origin": origin,
     }
     run_tool("agora_save", given, output.saved, json_wanted, home, config)
 
@@ -143,6 +147,28 @@ def restore(
 ) -> None:
     """Bring forgotten notes back."""
     run_tool("agora_restore", {"ids": ids}, output.restored, json_wanted, home, config, namespace)
+
+
+def pin(
+    ids: Ids,
+    namespace: Namespace = None,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Pin notes of yours: they stay, without expiry. On a terminal alone."""
+    run_tool("agora_pin", {"ids": ids, "pinned": True}, output.pinned, json_wanted, home, config, namespace)
+
+
+def unpin(
+    ids: Ids,
+    namespace: Namespace = None,
+    json_wanted: Json = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Unpin notes. On a terminal alone."""
+    run_tool("agora_pin", {"ids": ids, "pinned": False}, output.pinned, json_wanted, home, config, namespace)
 
 
 def status(json_wanted: Json = False, home: Home = None, config: Config = None) -> None:

@@ -47,6 +47,7 @@ def saved(data: Data) -> None:
     """The outcome of a save."""
     extra = f" (the text was there: {data['duplicate_of']})" if "duplicate_of" in data else ""
     extra = f" (version {data['version']}, replaces {data['supersedes']})" if "supersedes" in data else extra
+    extra = f" (beside {data['contests']}, of higher origin, which stays)" if "contests" in data else extra
     line(f"{data['status']} {data['id']} in {data['namespace']}{extra}")
     for near in data["related"]:
         line(f"  related {near['score']:.2f} {near['id']} {near['agent']}, {near['origin']}: {near['title']}")
@@ -75,7 +76,8 @@ def notes(data: Data) -> None:
         print(indented(each["content"]))
         for version in each.get("history", ()):
             saver = f"{version['agent']}, {version['origin']}"
-            line(f"   version {version['version']}: {version['id']} {saver} {version['created_at']}")
+            contests = f" contests {version['contests']}" if "contests" in version else ""
+            line(f"   version {version['version']}: {version['id']} {saver} {version['created_at']}{contests}")
     for name in ("unknown", "forgotten", "expired", "purged"):
         _listed(name, data[name])
 
@@ -91,6 +93,7 @@ def forgotten(data: Data) -> None:
     _listed("already forgotten", data["already_forgotten"])
     if data["kept_for_other_savers"]:
         print(f"kept, since other agents saved them too: {data['kept_for_other_savers']}")
+    _listed("protected, of higher origin than yours", data["protected"])
     if data["dry_run"] and data["count"]:
         print("nothing has changed yet: add --yes to forget them", file=sys.stderr)
 
@@ -101,6 +104,16 @@ def restored(data: Data) -> None:
         _listed(name.replace("_", " "), data[name])
     for public_id, kept in data["duplicates"].items():
         print(f"{public_id} stays forgotten: {kept} holds the same text")
+    _listed("protected, forgotten by a higher origin than yours", data["protected"])
+
+
+def pinned(data: Data) -> None:
+    """What happened to each id."""
+    _listed("pinned" if data["pinned"] else "unpinned", data["changed"])
+    _listed("already pinned" if data["pinned"] else "not pinned", data["already"])
+    _listed("not current", data["not_current"])
+    _listed("not of the user's origin: save the text yourself first", data["not_user"])
+    _listed("unknown", data["unknown"])
 
 
 def status(data: Data) -> None:
@@ -155,7 +168,11 @@ def _head(each: Data) -> str:
     tags = f" [{', '.join(each['tags'])}]" if each["tags"] else ""
     title = f" {each['title']}" if "title" in each else ""
     saver = f"{each['agent']}, {each['origin']}"
-    return f"{each['id']}{title} — {saver}, {each['created_at'][:10]}, {each['namespace']}{tags}"
+    marks = [f"contests {each['contests']}"] if "contests" in each else []
+    marks += [f"contested by {', '.join(each['contested_by'])}"] if "contested_by" in each else []
+    marks += ["pinned"] if "pinned_at" in each else []
+    marked = f" {{{'; '.join(marks)}}}" if marks else ""
+    return f"{each['id']}{title} — {saver}, {each['created_at'][:10]}, {each['namespace']}{tags}{marked}"
 
 
 def suspected(each: Data, indent: str = "   ") -> None:

@@ -65,7 +65,7 @@ def purge(
             deadline = Deadline(_SECONDS)
             connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
             namespaces = _namespaces(agora, connection, namespace, deadline, everywhere=all_namespaces, named=bool(ids))
-            wanted = Unwanted(namespaces, tuple(ids or ()), _instant(agora, before), expired)
+            wanted = Unwanted(namespaces, tuple(ids or ()), _instant(agora, before), expired, origin())
             condemned = agora.purger.condemn(wanted, deadline)
             unfinished = agora.purger.unfinished(deadline) is not None
             if not json_wanted:
@@ -137,6 +137,9 @@ def _show_condemned(condemned: Condemned, namespaces: Sequence[str], *, unfinish
         print("an earlier purge did not come to its end: its places are emptied once more")
     if condemned.gone:
         print(f"purged before: {', '.join(condemned.gone)}")
+    if condemned.protected:
+        more = "" if len(condemned.protected) <= _LISTED else f" and {len(condemned.protected) - _LISTED} more"
+        print(f"protected, of higher origin than yours, and stay: {', '.join(condemned.protected[:_LISTED])}{more}")
     if not condemned.groups:
         print(f"nothing to purge in {', '.join(namespaces)}")
         return
@@ -192,6 +195,7 @@ def _data(condemned: Condemned, done: Purged | None, *, dry_run: bool, unfinishe
         ],
         "purged_before": list(condemned.gone),
         "repeated_by": list(condemned.repeated_by),
+        "protected": list(condemned.protected),
     }
     if done is None:
         return found

@@ -57,12 +57,12 @@ def run_tool(
     with errors_as_status(json_wanted=json_wanted):
         from agora.app.guarding import guard_of  # noqa: PLC0415 - as above
         from agora.protocol import schemas  # noqa: PLC0415 - `agora --help` must not pay for it
-        from agora.protocol.tools.table import BY_NAME  # noqa: PLC0415 - as above
+        from agora.protocol.tools.table import CALLABLE  # noqa: PLC0415 - as above
 
         loaded = settings(home, config)
         arguments = {key: value for key, value in given.items() if value is not None}
         # A mistake makes no data folder and waits for no store.
-        schemas.check(BY_NAME[name].input, guard_of(loaded.settings).arguments(arguments).value)
+        schemas.check(CALLABLE[name].input, guard_of(loaded.settings).arguments(arguments).value)
         from agora.app.agora import opened  # noqa: PLC0415 - as above
         from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
 

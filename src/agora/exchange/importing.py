@@ -13,12 +13,12 @@ from agora.exchange.events import Broken, LeftOut, Reader, Text
 from agora.exchange.exporting import Progress
 from agora.exchange.formats import FORMATS, recognise
 from agora.exchange.native_reader import NativeReader
-from agora.exchange.origins import lowered, lowest
+from agora.exchange.origins import lowered
 from agora.exchange.report import Report
 from agora.exchange.sources import Source
 from agora.exchange.taking import PUT_OFF, Taking
 from agora.memory.access import require
-from agora.model.caller import Caller, Origin
+from agora.model.caller import Caller, Origin, lowest
 from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder

@@ -16,10 +16,12 @@ journal, `encoder` (`digest` of its fingerprint, `name`, `dimension`), `selectio
 Version: `id`, `type`, `namespace`, `kind`, `key`, `version` (number within its key), `title`, `content`, `metadata`,
 `confidence`, `session`, `seq`, `speaker`, `occurred_at`, `created_at`, `updated_at`, `expires_at`, `supersedes` (id),
 `superseded_by` (id), `superseded_at`, `replaces` (of everything it superseded: `id`, `sha256` of the text),
-`forgotten_at`, `forget_reason`, `purged_at` (then there is no `content`), `savers`, and with vectors `passages`
+`forgotten_at`, `forget_reason`, `purged_at` (then there is no `content`), `contests` (id of what it stands beside; its
+own if that is not in the store), `pinned_at`, `savers`, and with vectors `passages`
 (`start` and `stop` in code points of the content, `vector`: little-endian float32 in base64).
 Each saver, the first first: `agent`, `client`, `client_version`, `token` (its name), `session`, `origin`, `first_at`,
-`last_at`, `times`, `given` (title, metadata, confidence as this saver gave them), `tags` (that this saver gave).
+`last_at`, `times`, `given` (title, metadata, confidence as this saver gave them, and tags that are this saver's alone),
+`tags` (that this saver gave).
 
 End: `versions` (how many), `versions_sha256` (of all version lines: equal for equal contents, whatever the store),
 `sha256` (of all lines before this one, line feeds included).
@@ -109,6 +111,8 @@ def record_of(version: Version) -> dict[str, Any]:
         "forgotten_at": moment(version.forgotten_at),
         "forget_reason": version.forget_reason,
         "purged_at": moment(version.purged_at),
+        "contests": version.contests,
+        "pinned_at": moment(version.pinned_at),
         "savers": [_saver(giver) for giver in version.savers],
         "passages": [
             {

@@ -2,16 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agora.model.caller import Origin
+from agora.model.caller import Origin, lowest
 from agora.ports.transfer import Giver, Version
-
-_RANKS: tuple[Origin, ...] = ("user", "agent", "tool", "web")
-"""Highest authority first."""
-
-
-def lowest(*origins: Origin | None) -> Origin:
-    """The origin of least authority; None says nothing."""
-    return max((origin for origin in origins if origin is not None), key=_RANKS.index)
 
 
 def lowered(version: Version, most: Origin) -> tuple[Version, int]:

@@ -85,6 +85,8 @@ def version_of(record: Mapping[str, Any], dimension: int) -> Version:
         forgotten_at=fields.maybe("forgotten_at", _instant),
         forget_reason=fields.maybe("forget_reason", _text),
         purged_at=fields.maybe("purged_at", _instant),
+        contests=fields.maybe("contests", _id),
+        pinned_at=fields.maybe("pinned_at", _instant),
         savers=tuple(_giver(each) for each in fields.take("savers", _list)),
         passages=tuple(_passage(each, dimension) for each in fields.maybe("passages", _list) or ()),
     )
@@ -102,6 +104,8 @@ def _check(version: Version) -> None:
                   for each in version.savers]  # fmt: skip
     if len(set(identities)) < len(identities):
         raise BadLine("savers: the same one twice")
+    if version.contests is not None and version.key is None and version.content is not None:
+        raise BadLine("contests: needs a key")
     if version.key is None and version.version != 1:
         raise BadLine("version: must be 1 without a key")
     size = len(version.content or "")

@@ -12,7 +12,7 @@ _LISTED = 10_000
 
 _FIRST = 20
 _OPENING = 80
-_FATES = ("created", "updated", "history", "duplicate", "conflict")
+_FATES = ("created", "updated", "history", "contested", "duplicate", "conflict")
 
 
 @dataclass(slots=True)

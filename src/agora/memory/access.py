@@ -2,7 +2,7 @@
 
 The services of the memory hold no record store but a `Guarded` one. Whatever they read comes through `Guarded.read`,
 which refuses namespaces that the caller may not read and lets no note of another one out; whatever they change goes
-through its `save`, `forget` and `restore`. What counts beyond the caller's namespaces leaves by `concealed` and
+through its `save`, `forget`, `restore` and `pin`. What counts beyond the caller's namespaces leaves by `concealed` and
 `shown_status`.
 """
 
@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agora.errors import AgoraError, EmbeddingMismatch, NamespaceDenied
 from agora.model.access import Right
 from agora.model.browse import Event, Listing, Named, Page
-from agora.model.caller import Caller
+from agora.model.caller import Caller, Origin
 from agora.model.crossref import Changes, CrossReference, Read, Topic
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Saved
 from agora.model.profile import Span
 from agora.model.query import Answer, Filter
-from agora.model.selection import Forgotten, Restored, Selection
+from agora.model.selection import Forgotten, Pinned, Restored, Selection
 
 if TYPE_CHECKING:
     from agora.ports.records import Embedded, Reading, Records, State
     from agora.ports.text_index import TextView
     from agora.ports.vector_index import Among, VectorView
 
-T = TypeVar("T", Answer, CrossReference, Saved, Forgotten, Restored, Page)
+T = TypeVar("T", Answer, CrossReference, Saved, Forgotten, Restored, Pinned, Page)
 
 _WAY_OUT = "`agora access` on the server's machine shows what the [[access]] tables of agora.toml allow to whom."
 
@@ -175,10 +175,16 @@ class Guarded:
 
         Raises: NamespaceDenied if one of them is in a namespace that the caller may read and not administer.
         """
-        closed = [name for name in caller.scope.visible() if not caller.scope.may("admin", name)]
-        require(caller, caller.scope.visible())
-        self._none_in(closed, ids, caller, "admin", deadline)
+        self._require_admin(ids, caller, deadline)
         return self._records(deadline).restore(ids, caller, now, deadline)
+
+    def pin(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline, *, pinned: bool) -> Pinned:
+        """As `Records.pin`.
+
+        Raises: NamespaceDenied as `restore`.
+        """
+        self._require_admin(ids, caller, deadline)
+        return self._records(deadline).pin(ids, caller, now, deadline, pinned=pinned)
 
     def log_read(self, read: Read, failed: Callable[[AgoraError], None], deadline: Deadline) -> None:
         """As `Records.log_read`."""
@@ -191,6 +197,12 @@ class Guarded:
     def details(self, deadline: Deadline) -> dict[str, Any]:
         """As `Records.details`: of the whole store, for `shown_status` to cut."""
         return self._records(deadline).details()
+
+    def _require_admin(self, ids: Sequence[str], caller: Caller, deadline: Deadline) -> None:
+        """Return if all of `ids` that the caller may read are where it may administer."""
+        closed = [name for name in caller.scope.visible() if not caller.scope.may("admin", name)]
+        require(caller, caller.scope.visible())
+        self._none_in(closed, ids, caller, "admin", deadline)
 
     def _none_in(
         self, closed: Sequence[str], ids: Sequence[str], caller: Caller, right: Right, deadline: Deadline
@@ -237,10 +249,10 @@ class _Reading:
         self._require(where.namespaces)
         return self._reading.among(where)
 
-    def same_text(self, draft: Draft) -> bool:
+    def same_text(self, draft: Draft, origin: Origin = "agent") -> bool:
         """As `Reading.same_text`."""
         self._require((draft.namespace,))
-        return self._reading.same_text(draft)
+        return self._reading.same_text(draft, origin)
 
     def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
         """As `Reading.by_row`: the row of another namespace does not exist."""

@@ -144,11 +144,12 @@ def _found(note: Note, row: int, ranked: Ranked | None) -> _Found:
 
 
 def _tied(reading: Reading, topic: Topic, among: Among, subject: Note, now: datetime) -> dict[int, Note]:
-    """The subject, the current version of its key, and the live notes that name what it names."""
-    versions = reading.history(subject)
+    """The subject, the current versions of its key, and the live notes that name what it names."""
+    # Of a key that is contested there are several.
+    current = [version.id for version in reading.history(subject) if version.superseded_by is None]
     found = {
         row: note
-        for row, note in reading.by_id([subject.id, versions[-1].id], topic.namespaces).values()
+        for row, note in reading.by_id([subject.id, *current], topic.namespaces).values()
         if _fits(note, topic, now)
     }
     # An older version is asked about for what its key says now.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agora.errors import AgoraError, NoteNotFound
 from agora.memory.access import Guarded, concealed, require
+from agora.memory.authority import require_user
 from agora.memory.keys import key_of
 from agora.memory.passages import embed
 from agora.memory.ranking import VERSION, weights_for
@@ -17,7 +18,7 @@ from agora.model.crossref import CrossReference, Read, Topic
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Related, Saved
 from agora.model.query import Answer, Filter, Mode, Query
-from agora.model.selection import Forgotten, Restored, Selection
+from agora.model.selection import Forgotten, Pinned, Restored, Selection
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
@@ -34,6 +35,8 @@ _RELATED = 5
 _RELATED_COSINE = 0.55
 """MiniLM's cosine of paraphrases starts about here; below it "related" is noise (ADR 5)."""
 
+
+_IDS = "Ids look like n_01J…; a note of another namespace is visible once that namespace is named."
 
 _PURGE_UNFINISHED = {
     "code": "purge_unfinished",
@@ -91,7 +94,7 @@ class Notes:
         require(caller, (draft.namespace,), "write")
         with self._records.read(caller, deadline) as reading:
             # The same text again needs no vector, and so no model.
-            known = reading.same_text(draft)
+            known = reading.same_text(draft, caller.origin)
         if (mismatch := self._records.mismatch(deadline)) is not None:
             # Before the model is loaded for nothing.
             raise mismatch
@@ -221,11 +224,20 @@ class Notes:
         """
         done = self._records.restore(ids, caller, self._clock.now(), deadline)
         if len(done.unknown) == len(set(ids)):
-            raise NoteNotFound(
-                f"no note with id {', '.join(done.unknown)}",
-                hint="Ids look like n_01J…; a note of another namespace is visible once that namespace is named.",
-            )
+            raise NoteNotFound(f"no note with id {', '.join(done.unknown)}", hint=_IDS)
         self._log.info("notes restored", count=len(done.restored))
+        return concealed(caller, done)
+
+    def pin(self, ids: Sequence[str], caller: Caller, deadline: Deadline, *, pinned: bool) -> Pinned:
+        """Pin notes of the user's, or unpin them.
+
+        Raises: AuthorityRequired unless the caller is the user; NoteNotFound if none of the ids is visible to it.
+        """
+        require_user(caller, "pin notes" if pinned else "unpin notes")
+        done = self._records.pin(ids, caller, self._clock.now(), deadline, pinned=pinned)
+        if len(done.unknown) == len(set(ids)):
+            raise NoteNotFound(f"no note with id {', '.join(done.unknown)}", hint=_IDS)
+        self._log.info("notes pinned" if pinned else "notes unpinned", count=len(done.changed))
         return concealed(caller, done)
 
     def status(self, caller: Caller, deadline: Deadline) -> dict[str, Any]:

@@ -25,6 +25,9 @@ _BYTES_PER_TOKEN = 4
 SAVERS_SHOWN = 5
 """Other savers that a hit names. A note that hundreds saved must still fit an answer; reading it by id names more."""
 
+CONTESTING_SHOWN = 5
+"""Notes that a hit is contested by, as it names them."""
+
 METADATA_SHOWN = 400
 """Bytes of the metadata that a hit carries; what is larger comes with reading the note by id."""
 
@@ -62,6 +65,8 @@ def row_cost(hit: Hit) -> int:
     size = _NAMES + sum(_quoted(text) for text in (*always, *note.tags))
     size += sum(_OPTIONAL + _quoted(text) for text in (note.title, note.key) if text)
     rare = (note.occurred_at, note.expires_at, note.confidence, note.supersedes, note.superseded_by)
+    size += 2 * _OPTIONAL * sum(value is not None for value in (note.contests, note.pinned_at))
+    size += 2 * _OPTIONAL * (1 + len(note.contested_by[:CONTESTING_SHOWN])) if note.contested_by else 0
     size += 2 * _OPTIONAL * sum(value is not None for value in rare)
     if note.metadata:
         fields = metadata_size(note.metadata)
@@ -70,6 +75,8 @@ def row_cost(hit: Hit) -> int:
         size += _OPTIONAL
     for other in others[:SAVERS_SHOWN]:
         size += 4 * _OPTIONAL + _quoted(other.agent) + _quoted(other.session)
+        if other.tags:
+            size += _OPTIONAL + sum(_quoted(tag) for tag in other.tags)
     size += 2 * _OPTIONAL * len(hit.similar)
     if found := suspicions(note):
         size += _OPTIONAL + sum(map(_quoted, found))

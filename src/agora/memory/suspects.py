@@ -30,7 +30,7 @@ def _texts(note: Note) -> Iterator[str]:
         yield note.key
     yield from _strings(note.metadata)
     savers = note.savers[:SAVERS]
-    yield from dict.fromkeys(name for saver in savers for name in (saver.agent, saver.session, saver.client))
+    yield from dict.fromkeys(name for saver in savers for name in (saver.agent, saver.session, saver.client, *saver.tags))
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
 
-from agora.model.caller import Origin
+from agora.model.caller import Origin, rank
 from agora.model.crossref import Held, Shared, Verdict, by_authority
 from agora.model.note import Note, Saver
 from agora.text.anchors import Anchor, Kind, anchors, joined
@@ -19,7 +19,7 @@ from agora.text.tokens import window
 VALUE_TOKENS = 40
 """Of a text that is a value as a whole: enough to see what changed."""
 
-_ORDER = ("differ", "superseded", "agree", "single source")
+_ORDER = ("contested", "differ", "superseded", "agree", "single source")
 
 Subject = tuple[Kind, str, str]
 """Kind and value of an anchor, and the namespace it means something in: #12 is another issue in another project."""
@@ -112,17 +112,31 @@ class Anchored:
 
 def on_keys(notes: Sequence[Known], history: Mapping[str, Sequence[Note]]) -> Iterator[Verdict]:
     """One verdict for each key; `history` holds the versions of a keyed note, oldest first, by its id."""
+    told = set[tuple[str, str]]()
     for each in notes:
         key = each.note.key
         if key is None:
             continue
-        older = [version for version in history.get(each.note.id, ()) if version.version < each.note.version]
+        versions = history.get(each.note.id, ())
+        current = [version for version in versions if version.superseded_by is None]
         count = independent((each,))
+        if each.note.contests is not None or any(version.contests is not None for version in current):
+            if (each.note.namespace, key) not in told:
+                told.add((each.note.namespace, key))
+                yield _contested(key, current, [other for other in notes if other.note in current])
+            continue
+        older = [version for version in versions if version.contests is None and version.version < each.note.version]
         if older:
             old, new = _changed(older[-1], each.note)
             yield Verdict("key", key, "superseded", count, (older[-1].id, each.note.id), (old, new))
         else:
             yield Verdict("key", key, "agree" if count > 1 else "single source", count, (each.note.id,))
+
+
+def _contested(key: str, current: Sequence[Note], found: Sequence[Known]) -> Verdict:
+    stands = sorted(current, key=lambda note: (rank(note.origin), note.contests is not None, note.version))
+    values = tuple(_value(note, None, None) for note in stands)
+    return Verdict("key", key, "contested", independent(found), tuple(note.id for note in stands), values)
 
 
 def ordered(verdicts: Iterable[Verdict]) -> list[Verdict]:

@@ -8,6 +8,20 @@ from agora.model.access import EVERYTHING, Grants, Right
 Origin = Literal["user", "agent", "tool", "web"]
 """Where a text came from, set by the server from the path it took, highest authority first."""
 
+RANKS: tuple[Origin, ...] = ("user", "agent", "tool", "web")
+"""Origins by what they may do to what others wrote, highest authority first."""
+
+
+def rank(origin: Origin) -> int:
+    """The place of an origin among `RANKS`: less is higher authority."""
+    return RANKS.index(origin)
+
+
+def lowest(*origins: Origin | None) -> Origin:
+    """The origin of least authority; None says nothing."""
+    return max((origin for origin in origins if origin is not None), key=rank)
+
+
 SHARED = "shared"
 """The namespace that every project sees."""
 

@@ -3,17 +3,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal
 
-from agora.model.caller import Origin
+from agora.model.caller import Origin, rank
 from agora.model.note import Note, Saver
 
-Verdicted = Literal["agree", "differ", "superseded", "single source"]
+Verdicted = Literal["contested", "agree", "differ", "superseded", "single source"]
 
 
 def by_authority(origins: Iterable[Origin]) -> tuple[Origin, ...]:
     """Each of `origins` once, highest authority first."""
-    return tuple(sorted(set(origins), key=get_args(Origin).index))
+    return tuple(sorted(set(origins), key=rank))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ class Held:
 class Verdict:
     """Whether those who speak of a key or an anchor (`kind`, `value`) say the same.
 
-    `differ`: the values of one attribute in live notes of different agents; `superseded`: the older value of a key,
-    then the newer.
+    `contested`: the value of a key that stands, then those of lower authority beside it; `differ`: the values of one
+    attribute in live notes of different agents; `superseded`: the older value of a key, then the newer.
     """
 
     kind: str

@@ -35,11 +35,13 @@ class Saver:
     at: datetime
     echo_of: str | None = None
     """Id of the note that this saver's session had read, and only repeats; None for a source of its own."""
+    tags: tuple[str, ...] = ()
+    """Tags that are this saver's alone: its origin is below the note's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One immutable version of a note with the provenance of everyone who saved it, first saver first."""
+    """One immutable version of a note with the provenance of everyone who saved it, highest origin first."""
 
     id: str
     namespace: str
@@ -61,6 +63,16 @@ class Note:
     superseded_by: str | None
     savers: tuple[Saver, ...]
     type: str = "note"
+    contests: str | None = None
+    """Id of the note of higher authority that this one stands beside, `unknown` if that is not in this store."""
+    contested_by: tuple[str, ...] = ()
+    """Ids of current notes of lower authority that stand beside this one."""
+    pinned_at: datetime | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """The highest origin of its savers: how much its text counts."""
+        return self.savers[0].origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +93,17 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a save did. `duplicate_of` is the id of the row kept when the same text was there already."""
+    """What a save did. `duplicate_of` is the id of the row kept when the same text was there already.
+
+    `contested`: the text stands beside the note `contests` of higher authority, which remains the value of the key.
+    """
 
     id: str
-    status: Literal["created", "updated", "duplicate"]
+    status: Literal["created", "updated", "duplicate", "contested"]
     namespace: str
     version: int
     sequence: int | None
     duplicate_of: str | None = None
     supersedes: str | None = None
     related: tuple[Related, ...] = ()
+    contests: str | None = None

@@ -4,18 +4,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from agora.model.caller import Origin
+
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
     """Which notes to purge: of `namespaces`, those that are forgotten, with `expired` those that the clock ended too.
 
-    `ids`: these alone. `before`: only what was forgotten, or expired, before it.
+    `ids`: these alone. `before`: only what was forgotten, or expired, before it. `origin`: of who asks; what is of
+    higher authority stays.
     """
 
     namespaces: tuple[str, ...]
     ids: tuple[str, ...] = ()
     before: datetime | None = None
     expired: bool = False
+    origin: Origin = "agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +41,16 @@ class Condemned:
 
     `groups` holds row numbers, note by note: the row that was forgotten, then the older versions that go with it.
     `shown` describes the first of them. `gone`: ids that were purged before. `repeated_by`: ids of notes that stay
-    and that repeat a note which goes, by the server's record of reads or word for word. `seen`: sequence and hash of
-    the store's last change then, for row numbers mean nothing in another past of it.
+    and that repeat a note which goes, by the server's record of reads or word for word. `protected`: ids of notes that
+    stay since they, or a version that would go with them, are of higher authority than who asks. `seen`: sequence and
+    hash of the store's last change then, for row numbers mean nothing in another past of it.
     """
 
     groups: tuple[tuple[int, ...], ...]
     shown: tuple[Doomed, ...] = ()
     gone: tuple[str, ...] = ()
     repeated_by: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
     seen: tuple[int, bytes | None] = field(default=(0, None), compare=False)
 
     @property

@@ -37,6 +37,8 @@ class Forgotten:
     """Notes that were meant but kept: others saved them too, which the caller's rights or its condition spare."""
     sequence: int | None
     dry_run: bool
+    protected: tuple[str, ...] = ()
+    """Ids of selected notes of higher authority than the caller's, at most 100: kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Restored:
     """What a restore did with each id.
 
     `superseded` came back as history: a newer version of its key is the current one.
-    `duplicates` maps an id that stays forgotten to the live row that holds the same text.
+    `duplicates` maps an id that stays forgotten to the live row that holds the same text. `protected`: a caller of
+    higher authority forgot it.
     """
 
     restored: tuple[str, ...]
@@ -54,4 +57,22 @@ class Restored:
     expired: tuple[str, ...]
     purged: tuple[str, ...]
     duplicates: dict[str, str]
+    sequence: int | None
+    protected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What pinning, or unpinning, did with each id.
+
+    `changed` are pinned, or unpinned, now; `already` were. `not_current` are forgotten, expired or superseded,
+    `not_user` are not of the user's origin: neither is pinned.
+    """
+
+    pinned: bool
+    changed: tuple[str, ...]
+    already: tuple[str, ...]
+    unknown: tuple[str, ...]
+    not_current: tuple[str, ...]
+    not_user: tuple[str, ...]
     sequence: int | None

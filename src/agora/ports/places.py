@@ -133,6 +133,7 @@ WITHOUT_CONTENT = {
     "namespace_stats": "numbers",
     "namespace_stats_spare": "numbers",
     "readers": "who read up to which change",
+    "pins": "which notes are pinned, and since when",
     "generations": "names and numbers of index files",
     "segments": "as above",
     "sqlite_sequence": "numbers",

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from agora.errors import AgoraError, EmbeddingMismatch
 from agora.model.browse import Event, Listing, Named, Page
-from agora.model.caller import Caller
+from agora.model.caller import Caller, Origin
 from agora.model.crossref import Changes, Read, Topic
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Note, Saved
 from agora.model.profile import Fingerprint, Span
 from agora.model.query import Filter
-from agora.model.selection import Forgotten, Restored, Selection
+from agora.model.selection import Forgotten, Pinned, Restored, Selection
 from agora.ports.encoder import Vector
 from agora.ports.text_index import TextView
 from agora.ports.vector_index import Among, VectorView
@@ -73,8 +73,8 @@ class Reading(Protocol):
         """The live rows that meet `where`, in the form both indexes take."""
         ...
 
-    def same_text(self, draft: Draft) -> bool:
-        """Whether saving `draft` would only add a saver to a row that is there already."""
+    def same_text(self, draft: Draft, origin: Origin = "agent") -> bool:
+        """Whether a save of `draft` by `origin` would only add a saver to a row that is there already."""
         ...
 
     def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
@@ -147,11 +147,18 @@ class Records(Protocol):
     def forget(
         self, selection: Selection, caller: Caller, now: datetime, deadline: Deadline, *, dry_run: bool
     ) -> Forgotten:
-        """Hide the selected notes until they are restored, or only say what would be hidden."""
+        """Hide the selected notes until they are restored, or only say what would be hidden.
+
+        Those of higher authority than the caller's stay, and are told.
+        """
         ...
 
     def restore(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline) -> Restored:
         """Bring forgotten notes back."""
+        ...
+
+    def pin(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline, *, pinned: bool) -> Pinned:
+        """Pin current notes of the user's, or unpin them; the caller must be the user, which is not looked at here."""
         ...
 
     def log_read(self, read: Read, failed: Callable[[AgoraError], None]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from agora.model.caller import Caller, Origin
+from agora.model.caller import Caller, Origin, rank
 from agora.model.deadline import Deadline
 from agora.model.profile import Span
 from agora.ports.encoder import Vector
@@ -74,8 +74,15 @@ class Version:
     forgotten_at: datetime | None = None
     forget_reason: str | None = None
     purged_at: datetime | None = None
+    contests: str | None = None
+    """Id of the version of higher authority that it stands beside; its own if that is not in the store."""
+    pinned_at: datetime | None = None
     passages: tuple[tuple[Span, Vector], ...] = ()
     """Empty unless vectors were asked for."""
+
+    def origin(self, otherwise: Origin) -> Origin:
+        """The highest origin of its savers; `otherwise` for a purged version, which has none."""
+        return min((giver.origin for giver in self.savers), key=rank, default=otherwise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +148,11 @@ class Arrival:
     waits: bool = False
 
 
-Fate = Literal["created", "updated", "history", "duplicate", "conflict", "put off"]
+Fate = Literal["created", "updated", "history", "contested", "duplicate", "conflict", "put off"]
 """`created`: a row of its own. `updated`: the new current version of a key. `history`: an older version of a key that
-has a newer one here. `duplicate`: it was here, by id or by text. `conflict`: it contradicts what is here, and is left
-out. `put off`: an arrival that `waits` is to be given again once all others of its file were.
+has a newer one here. `contested`: it stands beside what is of higher authority here. `duplicate`: it was here, by id
+or by text. `conflict`: it contradicts what is here, and is left out. `put off`: an arrival that `waits` is to be given
+again once all others of its file were.
 """
 
 

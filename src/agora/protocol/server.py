@@ -25,7 +25,7 @@ from agora.protocol.schemas import Schema
 from agora.protocol.services import Services
 from agora.protocol.subscriptions import Subscriptions
 from agora.protocol.tools.handlers import Tools
-from agora.protocol.tools.table import COMMON, Tool
+from agora.protocol.tools.table import COMMON, PIN, Tool
 from agora.protocol.wording import in_words
 
 Context = ServerRequestContext[Any, Any]
@@ -219,7 +219,7 @@ def _roots_changed(runner: Runner) -> Callable[[Context, types.NotificationParam
 
 class _Calls:
     def __init__(self, services: Services, runner: Runner) -> None:
-        self.by_name = {tool.name: tool for tool in services.offered}
+        self.by_name = {tool.name: tool for tool in (*services.offered, PIN)}
         self._listed = [_as_listed(tool) for tool in services.offered]
         self._tools = services.tools
         self._runner = runner

@@ -32,7 +32,7 @@ from agora.protocol.resources.table import Asked, parse
 _STREAMS = 64
 """Streams of changes that one client may have open, and resources that it may subscribe to, times a hundred."""
 
-_LISTED = {"save", "withdraw", "supersede", "forget", "restore", "expire", "purge", "replaced"}
+_LISTED = {"save", "withdraw", "supersede", "settle", "forget", "restore", "expire", "purge", "replaced"}
 """Changes after which the list of resources is another one."""
 
 Context = ServerRequestContext[Any, Any]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.stores.damage import ALSO, DAMAGE, FATAL, damage, fill
+from tests.unit.stores.damage import ALSO, DAMAGE, FATAL, damage, fill, pin
 
 from agora.errors import StoreCorrupt
 from agora.stores.sqlite.checks import find_problems
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def full(desk: Desk) -> Desk:
     """A desk with notes in every state, long ones too, in two namespaces."""
     fill(desk)
+    pin(desk)
     return desk
 
 
@@ -54,7 +55,7 @@ def test_every_kind_of_damage_to_rows_and_schema_has_a_test() -> None:
 def test_a_message_numbers_the_cases_and_names_three(full: Desk) -> None:
     full.sql("DELETE FROM savers")
     message = next(problem.message for problem in full.problems() if problem.code == "item_without_saver")
-    assert message.startswith("10 notes without provenance: n_")
+    assert message.startswith("12 notes without provenance: n_")
     assert message.count("n_") == 3
     assert message.endswith(", …")
 

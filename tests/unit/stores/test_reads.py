@@ -247,7 +247,7 @@ store.close()
 def old_release(tmp_path: Path) -> Path:
     """The package as it is, without the second migration: what it knows ends with schema 1."""
     target = tmp_path / "old" / "agora"
-    shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("__pycache__", "*.onnx", "0002_*.sql", "0003_*.sql"))
+    shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("__pycache__", "*.onnx", "000[2-9]_*.sql"))
     return target.parent
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.unit.stores import moving
-from tests.unit.stores.damage import DAMAGE, FATAL, answers, canonical, damage, fill, kept
+from tests.unit.stores.damage import DAMAGE, FATAL, answers, canonical, damage, fill, kept, pin
 
 from agora.app.checking import Row, failures
 from agora.app.repairing import Repair, repair
@@ -35,6 +35,7 @@ Repairing = Callable[..., Repair]
 @pytest.fixture
 def full(desk: Desk) -> Desk:
     fill(desk)
+    pin(desk)
     return desk
 
 

@@ -83,6 +83,8 @@ def _stated(stated: Stated) -> dict[str, Any]:
             "occurred_at": written(note.occurred_at),
             "namespace": note.namespace,
             "key": note.key,
+            "contests": note.contests,
+            "contested_by": list(note.contested_by[:_IDS]) or None,
             "echo_of": stated.echo_of,
         }
     )
@@ -100,6 +102,7 @@ def _event(note: Note) -> dict[str, Any]:
             "key": note.key,
             "version": note.version if note.key else None,
             "superseded_by": note.superseded_by,
+            "contests": note.contests,
         }
     )
 

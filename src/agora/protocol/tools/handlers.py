@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agora.errors import AgoraError, NotFound, PayloadTooLarge, StoreError
 from agora.memory.access import shown_status
+from agora.memory.authority import lowered
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.ports.clock import Clock
@@ -15,7 +16,7 @@ from agora.protocol import arguments, schemas
 from agora.protocol.context import Calling, Connection
 from agora.protocol.redacting import Checked, Guard
 from agora.protocol.tools import crossref, shapes
-from agora.protocol.tools.table import BY_NAME, Tool
+from agora.protocol.tools.table import CALLABLE, Tool
 
 if TYPE_CHECKING:
     from agora.memory.notes import Notes
@@ -61,6 +62,7 @@ class Tools:
             "agora_crossref": self._crossref,
             "agora_forget": self._forget,
             "agora_restore": self._restore,
+            "agora_pin": self._pin,
             "agora_status": self._status,
         }
 
@@ -84,7 +86,7 @@ class Tools:
 
     def _checked(self, name: str, given: Arguments) -> tuple[Tool, Checked]:
         """The tool and its arguments, without secrets before anything else looks at them: no error shows one."""
-        tool = BY_NAME.get(name)
+        tool = CALLABLE.get(name)
         if tool is None:
             raise NotFound(f"unknown tool: {name}")
         return tool, check(tool, given, self._guard, self.limits)
@@ -93,7 +95,7 @@ class Tools:
         self, tool: Tool, checked: Checked, connection: Connection, client: str, version: str, deadline: Deadline
     ) -> dict[str, Any]:
         name, given = tool.name, checked.value
-        caller = _caller(tool, given, connection, client, version)
+        caller = lowered(_caller(tool, given, connection, client, version), given.get("origin"))
         try:
             result = self._handlers[name](given, caller, deadline)
         except StoreError as error:
@@ -143,6 +145,9 @@ class Tools:
 
     def _restore(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         return shapes.restored(self._notes.restore(given["ids"], caller, deadline))
+
+    def _pin(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
+        return shapes.pinned(self._notes.pin(given["ids"], caller, deadline, pinned=given.get("pinned", True)))
 
     def _status(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         del given

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agora.memory.packing import METADATA_SHOWN, SAVERS_SHOWN, metadata_size
+from agora.memory.packing import CONTESTING_SHOWN, METADATA_SHOWN, SAVERS_SHOWN, metadata_size
 from agora.memory.suspects import SAVERS, suspicions
 from agora.model.note import Note, Saved
 from agora.model.query import Answer, Hit
-from agora.model.selection import Forgotten, Restored
+from agora.model.selection import Forgotten, Pinned, Restored
 from agora.protocol.times import written
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ _STATUS_BYTES = 7_650
 
 
 def note(found: Note, content: str | None = None, most_savers: int = SAVERS) -> dict[str, Any]:
-    """A note with its provenance: the first saver in place, everyone else under `also_saved_by`.
+    """A note with its provenance: the first saver of its origin in place, everyone else under `also_saved_by`.
 
-    `savers` says how many there are when not all of them are shown.
+    `savers` says how many there are when not all of them are shown. Tags that a saver of lower origin gave stand with
+    that saver.
     """
     first, others = found.savers[0], found.savers[1:]
     return filled(
@@ -49,8 +50,19 @@ def note(found: Note, content: str | None = None, most_savers: int = SAVERS) -> 
             "version": found.version if found.key else None,
             "supersedes": found.supersedes,
             "superseded_by": found.superseded_by,
+            "contests": found.contests,
+            "contested_by": list(found.contested_by[:CONTESTING_SHOWN]) or None,
+            "pinned_at": written(found.pinned_at),
             "also_saved_by": [
-                {"agent": saver.agent, "session": saver.session, "origin": saver.origin, "at": written(saver.at)}
+                filled(
+                    {
+                        "agent": saver.agent,
+                        "session": saver.session,
+                        "origin": saver.origin,
+                        "at": written(saver.at),
+                        "tags": list(saver.tags) or None,
+                    }
+                )
                 for saver in others[:most_savers]
             ]
             or None,
@@ -67,6 +79,7 @@ def saved(done: Saved) -> dict[str, Any]:
             "status": done.status,
             "duplicate_of": done.duplicate_of,
             "supersedes": done.supersedes,
+            "contests": done.contests,
             "version": done.version,
             "related": [
                 filled(
@@ -112,10 +125,12 @@ def got(found: Got) -> dict[str, Any]:
                         "id": version.id,
                         "version": version.version,
                         "agent": version.savers[0].agent,
-                        "origin": version.savers[0].origin,
+                        "origin": version.origin,
                         "suspicious": looks(version),
                         "created_at": written(version.created_at),
                         "forgotten_at": written(version.forgotten_at),
+                        "superseded_by": version.superseded_by,
+                        "contests": version.contests,
                     }
                 )
                 for version in versions[-_VERSIONS:]
@@ -155,6 +170,7 @@ def forgotten(done: Forgotten) -> dict[str, Any]:
         "unknown": list(done.unknown),
         "already_forgotten": list(done.already),
         "kept_for_other_savers": done.shared,
+        "protected": list(done.protected),
     } | sequence(done.sequence)
 
 
@@ -167,6 +183,20 @@ def restored(done: Restored) -> dict[str, Any]:
         "expired": list(done.expired),
         "purged": list(done.purged),
         "duplicates": done.duplicates,
+        "protected": list(done.protected),
+        "unknown": list(done.unknown),
+        "sequence": done.sequence,
+    }
+
+
+def pinned(done: Pinned) -> dict[str, Any]:
+    """What `agora_pin` answers."""
+    return {
+        "pinned": done.pinned,
+        "changed": list(done.changed),
+        "already": list(done.already),
+        "not_current": list(done.not_current),
+        "not_user": list(done.not_user),
         "unknown": list(done.unknown),
     } | sequence(done.sequence)
 

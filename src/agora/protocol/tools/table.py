@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agora.errors import ConfigError
+from agora.model.caller import RANKS
 from agora.protocol.fence import FENCE, FENCE_END
 from agora.protocol.schemas import ID, KIND, NOT_BLANK, Schema, arguments, array, text, whole
 
@@ -44,7 +45,7 @@ _SEARCHED = text(
     minLength=1,
     maxLength=256,
 )
-_TIME = "ISO 8601 (local without an offset), today, yesterday, or an age like 7d"
+_TIME = "ISO 8601 (local time), today, yesterday, or an age: 7d"
 _IDS = array("Ids, as n_…", _ID, minItems=1, maxItems=100)
 _METADATA = {"type": "object", "maxProperties": 64}
 
@@ -77,10 +78,11 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_save",
         "Save a note",
-        "Save something worth knowing later, by you or by any other agent: a decision, a cause, a fix, a convention."
-        " One self-contained text, kept word for word but for secrets, with who saved it and when. Returns id, status"
-        " (created; updated: a new version of `key`; duplicate: the same text was there, you are added as a saver) and"
-        " related notes. On disk before the answer. Limits: 128 kB, 32 tags.",
+        "Save something worth knowing later, by you or any other agent: a decision, a cause, a fix, a convention. One"
+        " self-contained text, kept word for word but for secrets. Returns id, status (created; updated: a new version"
+        " of `key`; duplicate: the text was there, you are a saver too; contested: `contests`, of higher origin,"
+        " remains the value, yours stands beside it) and related notes. On disk before the answer. Limits: 128 kB,"
+        " 32 tags.",
         arguments(
             ("content",),
             content=text("The text.", pattern=NOT_BLANK),
@@ -103,10 +105,16 @@ TABLE: tuple[Tool, ...] = (
                 pattern=NOT_BLANK,
                 maxLength=200,
             ),
+            origin={
+                "type": "string",
+                "enum": list(RANKS),
+                "description": "Its origin, if lower than yours.",
+            },
         ),
         _out(
             id=_STRING,
-            status={"enum": ["created", "updated", "duplicate"]},
+            status={"enum": ["created", "updated", "duplicate", "contested"]},
+            contests=_STRING,
             duplicate_of=_STRING,
             supersedes=_STRING,
             version=_INTEGER,
@@ -155,7 +163,7 @@ TABLE: tuple[Tool, ...] = (
                         "type": _STRING,
                         "title": _STRING,
                         "content": _STRING,
-                        "score": {"type": "number", "minimum": 0, "maximum": 1},
+                        "score": {"type": "number"},
                         "agent": _STRING,
                         "session": _STRING,
                         "origin": {"enum": ["user", "agent", "tool", "web"]},
@@ -200,9 +208,9 @@ TABLE: tuple[Tool, ...] = (
         "Compare what agents know",
         "Compare what different agents say about a question or a note. Use it when notes may contradict each other,"
         " or to catch up. Returns positions (what each agent said last), timeline (superseded notes too), anchors that"
-        " notes share (path, symbol, commit, url, error, issue), verdicts per key or anchor (agree; differ: the values"
-        " and whose; superseded; single source; none where the texts do not tell), and changed_by_others since you"
-        " last read. Who repeats what it read here is `echo_of` that note and not `independent`."
+        " notes share (path, symbol, commit, url, error, issue), verdicts per key or anchor (contested; agree; differ:"
+        " the values and whose; superseded; single source; none where the texts do not tell), and changed_by_others"
+        " since you last read. Who repeats what it read here is `echo_of` that note and not `independent`."
         " Limits: 50 notes, 30 anchors, 30 verdicts, 20 changes.",
         arguments(
             (),
@@ -234,9 +242,9 @@ TABLE: tuple[Tool, ...] = (
         "agora_forget",
         "Forget notes",
         "Hide notes that are wrong or no longer wanted from every query, at once. Without dry_run=false it only"
-        " previews. Returns the count, at most 20 of the notes, and ids that are unknown. Conditions add up; without"
-        " ids they apply to this project unless a namespace is given. agora_restore undoes it. Limit: 100 ids;"
-        " conditions have none.",
+        " previews. Returns the count, at most 20 of the notes, unknown ids, and `protected` ones: of higher origin,"
+        " they stay. Conditions add up; without ids they apply to this project unless a namespace is given."
+        " agora_restore undoes it. Limit: 100 ids.",
         arguments(
             (),
             ids=_IDS,
@@ -254,6 +262,7 @@ TABLE: tuple[Tool, ...] = (
             unknown=_STRINGS,
             already_forgotten=_STRINGS,
             kept_for_other_savers=_INTEGER,
+            protected=_STRINGS,
             sequence=_INTEGER,
         ),
         destructive=True,
@@ -265,7 +274,8 @@ TABLE: tuple[Tool, ...] = (
         "Restore forgotten notes",
         "Bring forgotten notes back: the undo of agora_forget. Returns what happened to each id: restored,"
         " restored_as_history (a newer version of its key is current), not_forgotten, expired, purged (gone for good),"
-        " duplicates (the same text was saved again: that note stays), unknown; an error if all are unknown."
+        " duplicates (the same text was saved again: that note stays), protected (a higher origin forgot it), unknown;"
+        " an error if all are unknown."
         " Limit: 100 ids.",
         arguments(("ids",), ids=_IDS),
         _out(
@@ -275,6 +285,7 @@ TABLE: tuple[Tool, ...] = (
             expired=_STRINGS,
             purged=_STRINGS,
             duplicates=_OBJECT,
+            protected=_STRINGS,
             unknown=_STRINGS,
             sequence=_INTEGER,
         ),
@@ -304,7 +315,34 @@ TABLE: tuple[Tool, ...] = (
     ),
 )
 
+PIN = Tool(
+    "agora_pin",
+    "Pin notes",
+    "Mark current notes of the user's as pinned, or no longer: a pinned note has no expiry. For connections of"
+    " origin user alone; others get the error authority_required. Returns the ids by what became of them. Limit:"
+    " 100 ids.",
+    arguments(
+        ("ids",),
+        ids=_IDS,
+        pinned={"type": "boolean", "default": True, "description": "false to unpin."},
+    ),
+    _out(
+        pinned={"type": "boolean"},
+        changed=_STRINGS,
+        already=_STRINGS,
+        not_current=_STRINGS,
+        not_user=_STRINGS,
+        unknown=_STRINGS,
+        sequence=_INTEGER,
+    ),
+    idempotent=True,
+)
+"""For the user's own programs. It is not listed: others have no use for it, and what is listed costs every client."""
+
 BY_NAME = {tool.name: tool for tool in TABLE}
+"""The tools that a client is told of."""
+
+CALLABLE = BY_NAME | {PIN.name: PIN}
 
 CORE = ("agora_save", "agora_query", "agora_get", "agora_forget", "agora_status")
 """The profile `core`: what an agent needs day by day, in less than 8 kB."""

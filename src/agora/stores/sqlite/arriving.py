@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agora.model.caller import Caller
+from agora.model.caller import RANKS, Caller, rank
 from agora.ports.records import VectorsNeeded
 from agora.ports.transfer import Arrival, Outcome, Version
 from agora.stores.sqlite import allowance, fulltext, givers, heads, journal
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
+from agora.stores.sqlite.authority import level
+from agora.stores.sqlite.fields import lower_tags, mutable, set_fields, set_metadata
 from agora.stores.sqlite.instants import maybe_micros, to_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
-from agora.stores.sqlite.reconcile import NOT_HERE, Decision, Standing, decide, expired
-from agora.stores.sqlite.rows import canonical, digest
-from agora.stores.sqlite.saving import insert_passages, mutable
+from agora.stores.sqlite.reconcile import Decision, decide, expired
+from agora.stores.sqlite.saving import insert_passages
+from agora.stores.sqlite.standing import NOT_HERE, Standing, by_id
 from agora.text.identity import content_hash, normal_hash
 
 _PURGED = b""
@@ -53,7 +55,7 @@ class Arriving:
         version = arrival.version
         namespace_id = ensure_namespace(self.connection, version.namespace, self.now)
         exact = None if version.content is None else content_hash(version.content)
-        decision = decide(self.connection, namespace_id, arrival, exact, self.now)
+        decision = decide(self.connection, namespace_id, arrival, exact, self.now, self.caller.origin)
         standing = decision.standing
         if standing is None:
             return self._add(arrival, decision, namespace_id, exact)
@@ -108,7 +110,7 @@ class Arriving:
         row = self._insert(version, decision, namespace_id, exact, retired=retired)
         self._fill(row, arrival, decision)
         for old in decision.replaces:
-            self._supersede(old, row, version, namespace_id)
+            self._supersede(old, row, version, namespace_id, contested=decision.contests is not None)
         if decision.successor is not None:
             # Let the version that came after this one point back to it, if it was the one right before.
             self.connection.execute(
@@ -116,11 +118,39 @@ class Arriving:
                 (row, decision.successor.row, 1 if version.key is None else decision.version + 1),
             )
         after = {"imported": dict(self.source)} | ({} if exact is None else mutable(self.connection, row))
+        after |= self._mark(row, version, decision, namespace_id)
         if decision.successor is not None:
             after["superseded_by"] = decision.successor.public_id
         self._record("save", (row, version.id, exact), namespace_id, version.namespace, None, after)
         updated = any(old.superseded_by is None for old in decision.replaces)
+        if decision.contests is not None and not decision.successor:
+            return Outcome("contested", version.id, self._id_of(decision.contests))
         return Outcome("history" if decision.successor else "updated" if updated else "created", version.id)
+
+    def _mark(self, row: int, version: Version, decision: Decision, namespace_id: int) -> dict[str, Any]:
+        """Remember that a version is contested or pinned; what the journal's image of it says of that."""
+        said: dict[str, Any] = {}
+        if decision.contests is not None:
+            said["contests"] = self._id_of(decision.contests) or version.id
+            stands = by_id(self.connection, said["contests"])
+            if version.contests is None and stands is not None:
+                subject = (stands.row, stands.public_id, stands.content_hash)
+                self._record("contest", subject, namespace_id, version.namespace, None, {"contested_by": version.id})
+        elif version.key is not None and version.content is not None and decision.successor is None:
+            # What was brought in before what it contests.
+            self.connection.execute(
+                "UPDATE items SET contests = ? WHERE contests = ? AND namespace_id = ? AND type = ? AND key = ?",
+                (row, NOT_HERE, namespace_id, version.type, version.key),
+            )
+        pinned = version.pinned_at if version.expires_at is None and version.content is not None else None
+        if pinned is not None and level(self.connection, row) == rank(RANKS[0]):
+            self.connection.execute("INSERT INTO pins VALUES (?, ?)", (row, to_micros(pinned)))
+            said["pinned"] = True
+        return said
+
+    def _id_of(self, row: int) -> str | None:
+        found = self.connection.execute("SELECT public_id FROM items WHERE id = ?", (row,)).fetchone()
+        return None if found is None else str(found[0])
 
     def _insert(
         self, version: Version, decision: Decision, namespace_id: int, exact: bytes | None, *, retired: bool
@@ -135,8 +165,8 @@ class Arriving:
         row = self.connection.execute(
             "INSERT INTO items (public_id, type, namespace_id, kind, key, version, content_hash, normal_hash,"
             " confidence, session, seq, speaker, occurred_at, created_at, updated_at, effective_at, expires_at,"
-            " superseded_by, superseded_at, forgotten_at, forget_reason, purged_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " superseded_by, superseded_at, forgotten_at, forget_reason, purged_at, contests)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(version.id, version.type, namespace_id, version.kind, version.key, decision.version),
                 *(exact, None if version.content is None else normal_hash(version.content), version.confidence),
@@ -146,6 +176,7 @@ class Arriving:
                 self.now if retired else maybe_micros(version.forgotten_at),
                 "expired" if retired else version.forget_reason,
                 maybe_micros(version.purged_at),
+                decision.contests,
             ),
         ).lastrowid
         assert row is not None
@@ -156,13 +187,14 @@ class Arriving:
         version = arrival.version
         for giver in version.savers:
             givers.put(self.connection, row, giver)
+        lower_tags(self.connection, row)
         if version.content is None:
             return
         self.connection.execute(
             "INSERT INTO texts VALUES (?, ?, ?, '{}')",
             (row, version.title, "" if self.rehearsal else version.content),
         )
-        self._set_metadata(row, version.metadata)
+        set_metadata(self.connection, row, version.metadata)
         if arrival.embedded is not None and not self.rehearsal:
             insert_passages(self.connection, row, arrival.embedded)
             self._fresh[row] = arrival
@@ -171,18 +203,22 @@ class Arriving:
         for old in decision.replaces:
             if old.key is None and old.public_id not in told:
                 # A row of the same text that only this store had: what its savers gave goes on with the text.
+                same = level(self.connection, old.row) == level(self.connection, row)
                 givers.copy(self.connection, old.row, row)
-                self._fill_gaps(row, **_given(mutable(self.connection, old.row)))
+                if same:
+                    self._fill_gaps(row, **_given(mutable(self.connection, old.row)))
+            elif old.contests is not None and old.content_hash == content_hash(version.content):
+                givers.copy(self.connection, old.row, row)
 
-    def _supersede(self, old: Standing, row: int, version: Version, namespace_id: int) -> None:
+    def _supersede(self, old: Standing, row: int, version: Version, namespace_id: int, *, contested: bool) -> None:
         at = max(to_micros(version.created_at), old.created_at) if old.superseded_at is None else old.superseded_at
         self.connection.execute(
             "UPDATE items SET superseded_by = ?, superseded_at = ? WHERE id = ?", (row, at, old.row)
         )
         # As a save does: what it replaced under its key comes first, a row of its text after that.
         self.connection.execute(
-            "UPDATE items SET supersedes = ? WHERE id = ? AND (supersedes IS NULL OR ? = ?)",
-            (old.row, row, old.public_id, version.supersedes),
+            "UPDATE items SET supersedes = ? WHERE id = ? AND ((supersedes IS NULL AND ?) OR ? = ?)",
+            (old.row, row, old.contests is None, old.public_id, version.supersedes),
         )
         self.connection.execute(
             "UPDATE items SET supersedes = NULL WHERE supersedes = ? AND id <> ? AND id = ?",
@@ -190,17 +226,23 @@ class Arriving:
         )
         after = {"superseded_by": version.id}
         subject = (old.row, old.public_id, old.content_hash)
-        self._record("supersede", subject, namespace_id, version.namespace, {"superseded_by": None}, after)
+        operation: Operation = "supersede" if old.contests is None or contested else "settle"
+        self._record(operation, subject, namespace_id, version.namespace, {"superseded_by": None}, after)
 
     def _join(self, arrival: Arrival, standing: Standing, namespace_id: int) -> None:
         """Let the savers of a version that is here already join; nothing is written if they all have."""
         version = arrival.version
         before = mutable(self.connection, standing.row)
         unchanged = self.connection.total_changes
+        highest, mine = level(self.connection, standing.row), rank(version.origin(self.caller.origin))
         for giver in version.savers:
             givers.put(self.connection, standing.row, giver, once=arrival.follows)
-        if standing.public_id != version.id:
-            self._fill_gaps(standing.row, version.metadata, version.confidence, maybe_micros(version.expires_at))
+        given = (version.metadata, version.confidence, maybe_micros(version.expires_at))
+        if highest is not None and mine < highest:
+            lower_tags(self.connection, standing.row)
+            set_fields(self.connection, standing.row, *given)
+        elif standing.public_id != version.id and mine == highest:
+            self._fill_gaps(standing.row, *given)
         if self.connection.total_changes == unchanged:
             return
         self.connection.execute(
@@ -227,14 +269,7 @@ class Arriving:
             self.connection.execute("SELECT metadata FROM texts WHERE item_id = ?", (row,)).fetchone()[0]
         )
         if metadata.keys() - known.keys():
-            self._set_metadata(row, {**metadata, **known})
-
-    def _set_metadata(self, row: int, metadata: Mapping[str, Any]) -> None:
-        self.connection.execute("UPDATE texts SET metadata = ? WHERE item_id = ?", (canonical(metadata), row))
-        self.connection.executemany(
-            "INSERT INTO item_metadata VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            ((row, key, digest(value)) for key, value in metadata.items()),
-        )
+            set_metadata(self.connection, row, {**metadata, **known})
 
     def _record(
         self,
@@ -270,6 +305,7 @@ def _skeleton(version: Version) -> Version:
         expires_at=None,
         forgotten_at=version.forgotten_at or version.purged_at,
         forget_reason=None,
+        pinned_at=None,
         savers=(),
         passages=(),
     )

@@ -12,10 +12,10 @@ from agora.ports.transfer import Giver
 from agora.stores.sqlite import fulltext, givers, journal
 from agora.stores.sqlite.audit_history import GIVEN_BACK, REVERTED, WITHDRAWN, Coming, Event, Identity
 from agora.stores.sqlite.audit_lineage import Item
+from agora.stores.sqlite.fields import mutable
 from agora.stores.sqlite.instants import from_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
 from agora.stores.sqlite.rows import canonical, digest
-from agora.stores.sqlite.saving import mutable
 
 _SAVERS = (
     "SELECT s.n, a.name AS agent, c.name AS client, c.version AS client_version, c.token, s.session, s.origin,"

@@ -10,6 +10,7 @@ from agora.stores.sqlite.audit_chain import verified
 from agora.stores.sqlite.checks_content import changed_fields, wrong_contents, wrong_vectors
 from agora.stores.sqlite.checks_file import damage, objects, orphans, used_numbers
 from agora.stores.sqlite.checks_fulltext import occurrences, outdated, passages, statistics, unlike_texts
+from agora.stores.sqlite.migrations import version_of
 from agora.stores.sqlite.rules import RULES, Problem, Rule, cases, problem
 
 __all__ = ["Problem", "find_problems"]
@@ -35,6 +36,8 @@ def find_problems(connection: sqlite3.Connection) -> list[Problem]:
 
 
 def _rule(rule: Rule, connection: sqlite3.Connection) -> Iterator[Problem]:
+    if version_of(connection) < rule.since:
+        return
     broken = [row[0] for row in connection.execute(rule.broken)]
     if broken:
         yield cases(rule.kind.code, broken)

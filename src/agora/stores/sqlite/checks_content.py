@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from agora.stores.sqlite.fields import mutable
 from agora.stores.sqlite.rows import digest
 from agora.stores.sqlite.rules import Problem, cases
-from agora.stores.sqlite.saving import mutable
 from agora.text.identity import content_hash, normal_hash
 
 UNIT = 1e-4
@@ -47,7 +47,8 @@ def changed_fields(connection: sqlite3.Connection) -> Iterator[Problem]:
     last = dict(
         connection.execute(
             "SELECT j.item_id, p.after FROM journal j JOIN journal_payload p ON p.sequence = j.sequence"
-            " WHERE j.operation IN ('save', 'merge', 'withdraw') AND j.item_id IS NOT NULL ORDER BY j.sequence"
+            " WHERE j.operation IN ('save', 'merge', 'withdraw', 'pin', 'unpin') AND j.item_id IS NOT NULL"
+            " ORDER BY j.sequence"
         ).fetchall()
     )
     wrong = []

@@ -10,6 +10,7 @@ from typing import Literal
 
 from agora.errors import Conflict, NoteNotFound
 from agora.model.purge import Condemned, Doomed, Unwanted
+from agora.stores.sqlite.authority import outranking
 from agora.stores.sqlite.instants import maybe_micros
 from agora.stores.sqlite.rows import blocks, namespace_ids, notes_by_row, places
 
@@ -28,8 +29,12 @@ def condemn(connection: sqlite3.Connection, wanted: Unwanted, now: int) -> Conde
     named = bool(wanted.ids)
     chosen = _named(connection, wanted, inside, gone, now) if named else _matching(connection, wanted, inside, now)
     groups = _grouped(connection, chosen, inside)
+    above = [group[0] for group in groups if outranking(connection, group, wanted.origin)]
+    groups = tuple(group for group in groups if group[0] not in above)
+    protected = tuple(note.id for note in notes_by_row(connection, above).values())
     repeated_by = _repeated_by(connection, groups)
-    return Condemned(groups, _shown(connection, groups), tuple(gone), repeated_by, _last_change(connection))
+    shown, last = _shown(connection, groups), _last_change(connection)
+    return Condemned(groups, shown, tuple(gone), repeated_by, protected, last)
 
 
 def is_condemned(connection: sqlite3.Connection, row: int, now: int) -> bool:

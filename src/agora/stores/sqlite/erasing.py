@@ -9,12 +9,13 @@ from agora.errors import Conflict
 from agora.model.caller import Caller
 from agora.stores.sqlite import fulltext, journal
 from agora.stores.sqlite.actors import ensure_actor
+from agora.stores.sqlite.authority import outranking
 from agora.stores.sqlite.condemning import is_condemned, older_versions
 from agora.stores.sqlite.conditions import MARK
 from agora.stores.sqlite.journal import Actor, Change
-from agora.stores.sqlite.reconcile import NOT_HERE
+from agora.stores.sqlite.standing import NOT_HERE
 
-_OF_ITEMS = ("passages", "item_metadata", "item_tags", "savers", "texts", "reads")
+_OF_ITEMS = ("passages", "item_metadata", "item_tags", "savers", "texts", "reads", "pins")
 """Tables whose rows belong to an item; vectors, which belong to passages, go before these."""
 
 _BLANK = (
@@ -77,6 +78,8 @@ class Deed:
             current = connection.execute("SELECT superseded_by IS NULL FROM items WHERE id = ?", (first,)).fetchone()[0]
             known = older_versions(connection, first)
             rows = [first, *(row for row in rest if current and (row in known or _keyless(connection, row)))]
+            if outranking(connection, rows, self._caller.origin):
+                continue
             keys |= {key for row in rows if (key := _blank(connection, row, actor, self._now)) is not None}
             notes, versions = notes + 1, versions + len(rows)
         for key in sorted(keys):

@@ -2,37 +2,54 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from agora.model.caller import Caller
+from agora.model.caller import Caller, Origin, rank
 from agora.model.selection import Forgotten, Restored, Selection
 from agora.stores.sqlite import fulltext, heads, journal, rows
 from agora.stores.sqlite.actors import ensure_actor
+from agora.stores.sqlite.authority import level, outranking
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.journal import Actor, Change
 
 _SHOWN = 20
+_LISTED = 100
+"""Protected notes that an answer names: as many as a call can name by id."""
 _LIVE = "i.forgotten_at IS NULL AND i.superseded_by IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
 
 
-def preview(connection: sqlite3.Connection, selection: Selection, now: int) -> Forgotten:
-    """What `forget` would do now, without doing it."""
-    chosen, unknown, already, shared = _choose(connection, selection, now)
-    return _outcome(connection, chosen, unknown, already, shared, dry_run=True)
+@dataclass(slots=True)
+class _Choice:
+    """Rows to forget, and what is left as it is: ids that are unknown or forgotten, rows of others, rows above."""
+
+    rows: list[int]
+    unknown: list[str] = field(default_factory=list)
+    already: list[str] = field(default_factory=list)
+    shared: int = 0
+    above: list[int] = field(default_factory=list)
+
+
+def preview(connection: sqlite3.Connection, selection: Selection, origin: Origin, now: int) -> Forgotten:
+    """What `forget` by a caller of this origin would do now, without doing it."""
+    return _outcome(connection, _choose(connection, selection, origin, now), dry_run=True)
 
 
 def forget(connection: sqlite3.Connection, selection: Selection, caller: Caller, now: int) -> Forgotten:
-    """Hide the selected rows inside the caller's transaction: all of them or, if it raises, none."""
-    chosen, unknown, already, shared = _choose(connection, selection, now)
+    """Hide the selected rows inside the caller's transaction: all of them or, if it raises, none.
+
+    Rows of higher authority than the caller's stay.
+    """
+    choice = _choose(connection, selection, caller.origin, now)
     actor = ensure_actor(connection, caller, now)
-    for row in chosen:
+    for row in choice.rows:
         connection.execute(
             "UPDATE items SET forgotten_at = ?, forget_reason = ? WHERE id = ?", (now, selection.reason, row)
         )
         namespace_id = connection.execute("SELECT namespace_id FROM items WHERE id = ?", (row,)).fetchone()[0]
         fulltext.remove(connection, row, namespace_id, "note")
         _record(connection, row, "forget", actor, now, {"reason": selection.reason})
-    return _outcome(connection, chosen, unknown, already, shared, dry_run=False)
+    return _outcome(connection, choice, dry_run=False)
 
 
 def restore(
@@ -42,7 +59,7 @@ def restore(
     caller: Caller,
     now: int,
 ) -> Restored:
-    """Bring forgotten rows back inside the caller's transaction."""
+    """Bring forgotten rows back inside the caller's transaction, but for those that a higher authority forgot."""
     actor = ensure_actor(connection, caller, now)
     restored: list[str] = []
     superseded: list[str] = []
@@ -50,6 +67,7 @@ def restore(
     live: list[str] = []
     expired: list[str] = []
     purged: list[str] = []
+    protected: list[str] = []
     duplicates: dict[str, str] = {}
     visible = rows.namespace_ids(connection, namespaces)
     gone = rows.purged_ids(connection, ids, namespaces)
@@ -59,7 +77,7 @@ def restore(
             continue
         found = connection.execute(
             "SELECT i.id, n.id, n.name, t.title, t.content, i.forgotten_at, i.superseded_by, i.key,"
-            " i.expires_at IS NOT NULL AND i.expires_at <= ? FROM items i"
+            " i.contests, i.expires_at IS NOT NULL AND i.expires_at <= ? FROM items i"
             " JOIN namespaces n ON n.id = i.namespace_id"
             f" JOIN texts t ON t.item_id = i.id WHERE i.public_id = ? AND i.namespace_id IN ({rows.places(visible)})",
             (now, public_id, *visible),
@@ -67,18 +85,23 @@ def restore(
         if found is None:
             unknown.append(public_id)
             continue
-        row, namespace_id, namespace, title, content, forgotten_at, superseded_by, key, ended = found
+        row, namespace_id, namespace, title, content, forgotten_at, superseded_by, key, contests, ended = found
         if ended:
             expired.append(public_id)
             continue
         if forgotten_at is None:
             live.append(public_id)
             continue
-        twin = heads.of_text(connection, namespace_id, content, now)
-        if superseded_by is None and twin is not None and (key is None or twin.key is None):
+        if rank(caller.origin) > _forgotten_by(connection, row):
+            protected.append(public_id)
+            continue
+        # What is contested stands beside the rows of its text.
+        current = superseded_by is None and contests is None
+        twin = heads.of_text(connection, namespace_id, content, now) if current else None
+        if twin is not None and (key is None or twin.key is None):
             duplicates[public_id] = twin.public_id
             continue
-        if superseded_by is None:
+        if current:
             heads.retire_expired(connection, namespace_id, namespace, content, now, actor)
         connection.execute("UPDATE items SET forgotten_at = NULL, forget_reason = NULL WHERE id = ?", (row,))
         if superseded_by is None:
@@ -94,15 +117,22 @@ def restore(
         live=tuple(live),
         expired=tuple(expired),
         purged=tuple(purged),
+        protected=tuple(protected),
         duplicates=duplicates,
         sequence=journal.head(connection),
     )
 
 
-def _choose(
-    connection: sqlite3.Connection, selection: Selection, now: int
-) -> tuple[list[int], list[str], list[str], int]:
-    """Rows to forget; ids that are unknown, ids that are forgotten already; rows kept for other savers."""
+def _forgotten_by(connection: sqlite3.Connection, row: int) -> int:
+    """The authority that a restore of a row needs: that of who forgot it; of the row itself where nobody here did."""
+    found = connection.execute(
+        "SELECT origin FROM journal WHERE item_id = ? AND operation = 'forget' ORDER BY sequence DESC LIMIT 1", (row,)
+    ).fetchone()
+    return rank(found[0]) if found is not None else (level(connection, row) or 0)
+
+
+def _choose(connection: sqlite3.Connection, selection: Selection, origin: Origin, now: int) -> _Choice:
+    """What `selection` is about, and what of it a caller of this origin may forget."""
     visible = rows.namespace_ids(connection, selection.namespaces)
     conditions = [f"i.namespace_id IN ({rows.places(visible)})"]
     values: list[Any] = list(visible)
@@ -118,10 +148,9 @@ def _choose(
     if selection.agent is not None:
         conditions.append(saved_by.format("="))
         values.append(selection.agent)
-    unknown: list[str] = []
-    already: list[str] = []
+    choice = _Choice([])
     if selection.ids:
-        candidates = _named(connection, selection, conditions, values, unknown, already, now)
+        candidates = _named(connection, selection, conditions, values, choice, now)
     else:
         candidates = [
             row[0]
@@ -139,7 +168,11 @@ def _choose(
     alone = [
         row for row in candidates if not any(connection.execute(sql, (row, *bound)).fetchone() for sql, bound in spared)
     ]
-    return alone, unknown, already, len(candidates) - len(alone)
+    above = outranking(connection, alone, origin)
+    choice.rows = [row for row in alone if row not in above]
+    choice.above = [row for row in alone if row in above]
+    choice.shared = len(candidates) - len(alone)
+    return choice
 
 
 _OF_OTHERS = (
@@ -150,13 +183,12 @@ _OF_OTHERS = (
 """Finds a row that came with another token too."""
 
 
-def _named(  # noqa: PLR0913, PLR0917 - fills the two lists that the answer reports
+def _named(
     connection: sqlite3.Connection,
     selection: Selection,
     conditions: list[str],
     values: list[Any],
-    unknown: list[str],
-    already: list[str],
+    choice: _Choice,
     now: int,
 ) -> list[int]:
     candidates = []
@@ -168,30 +200,27 @@ def _named(  # noqa: PLR0913, PLR0917 - fills the two lists that the answer repo
         ).fetchone()
         # A superseded version may be forgotten by id; an expired row is gone already.
         if found is None or found[2]:
-            unknown.append(public_id)
+            choice.unknown.append(public_id)
         elif found[1]:
-            already.append(public_id)
+            choice.already.append(public_id)
         else:
             candidates.append(int(found[0]))
     return candidates
 
 
-def _outcome(
-    connection: sqlite3.Connection,
-    chosen: list[int],
-    unknown: list[str],
-    already: list[str],
-    shared: int,
-    *,
-    dry_run: bool,
-) -> Forgotten:
+def _outcome(connection: sqlite3.Connection, choice: _Choice, *, dry_run: bool) -> Forgotten:
+    chosen, above = choice.rows, choice.above[:_LISTED]
     notes = rows.notes_by_row(connection, chosen[:_SHOWN])
+    listed = dict(
+        connection.execute(f"SELECT id, public_id FROM items WHERE id IN ({rows.places(above)})", above).fetchall()
+    )
     return Forgotten(
         count=len(chosen),
         notes=tuple(notes[row] for row in chosen[:_SHOWN]),
-        unknown=tuple(unknown),
-        already=tuple(already),
-        shared=shared,
+        unknown=tuple(choice.unknown),
+        already=tuple(choice.already),
+        shared=choice.shared,
+        protected=tuple(listed[row] for row in above),
         sequence=journal.head(connection),
         dry_run=dry_run,
     )

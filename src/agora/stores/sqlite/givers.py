@@ -3,7 +3,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from agora.model.caller import Origin
 from agora.ports.transfer import Giver
+from agora.stores.sqlite.authority import is_above
+from agora.stores.sqlite.fields import keep_tags
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.rows import canonical
 
@@ -11,8 +14,9 @@ from agora.stores.sqlite.rows import canonical
 def put(connection: sqlite3.Connection, row: int, giver: Giver, *, once: bool = False) -> None:
     """Add a saver with the tags it gave; one that is there keeps the earliest, the latest and the most of both.
 
-    Putting the same saver twice changes nothing; with `once` not even if the times differ. Nor does one that was
-    lowered, if the row has all of it under a higher origin: somebody with more authority has put it there.
+    Tags of a saver below the item's level stay that saver's. Putting the same saver twice changes nothing; with `once`
+    not even if the times differ. Nor does one that was lowered, if the row has all of it under a higher origin:
+    somebody with more authority has put it there.
     """
     first, last = to_micros(giver.first_at), to_micros(giver.last_at)
     connection.execute(
@@ -57,7 +61,7 @@ def copy(connection: sqlite3.Connection, source: int, target: int) -> None:
 def _put(
     connection: sqlite3.Connection,
     row: int,
-    identity: tuple[int, int, str, str],
+    identity: tuple[int, int, str, Origin],
     values: Sequence[object],
     tags: Sequence[str],
     *,
@@ -76,6 +80,9 @@ def _put(
         "SELECT n FROM savers WHERE item_id = ? AND agent_id = ? AND client_id = ? AND session = ? AND origin = ?",
         (row, *identity),
     ).fetchone()
+    if is_above(connection, row, identity[3]):
+        keep_tags(connection, row, n, tags)
+        return
     connection.executemany(
         "INSERT INTO item_tags VALUES (?, ?, ?) ON CONFLICT DO NOTHING", ((row, tag, n) for tag in tags)
     )

@@ -21,9 +21,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 FORMAT = 1
+# fmt: off
 Operation = Literal[
-    "save", "merge", "withdraw", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair"
+    "save", "merge", "withdraw", "supersede", "contest", "settle", "pin", "unpin",
+    "forget", "restore", "expire", "purge", "reembed", "repair",
 ]
+# fmt: on
+"""`contest`: a text of lower authority came to stand beside this one. `settle`: this one stood so, and made way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,12 @@ _COLUMNS = (
     "i.id, i.public_id, i.type, i.namespace_id, n.name, i.kind, i.key, i.version, t.title, t.content, t.metadata,"
     " i.confidence, i.session, i.seq, i.speaker, i.occurred_at, i.created_at, i.updated_at, i.expires_at,"
     " i.supersedes, before.public_id, after.public_id, i.superseded_at, i.forgotten_at, i.forget_reason, i.purged_at,"
-    " i.normal_hash"
+    " i.normal_hash, i.contests, stands.public_id, p.pinned_at"
 )
 _FROM = (
     "FROM items i JOIN namespaces n ON n.id = i.namespace_id LEFT JOIN texts t ON t.item_id = i.id"
     " LEFT JOIN items before ON before.id = i.supersedes LEFT JOIN items after ON after.id = i.superseded_by"
+    " LEFT JOIN items stands ON stands.id = i.contests LEFT JOIN pins p ON p.item_id = i.id"
 )
 
 
@@ -98,7 +99,7 @@ class SqliteOutgoing:
         return found
 
     def _replaced(self, item: Sequence[Any]) -> tuple[Replaced, ...]:
-        """What this version superseded: the last of its key, and a row of its text that had no key."""
+        """What this version superseded: the last of its key, a row of its text that had no key, what was contested."""
         row, namespace_id, key, supersedes, normal = item[0], item[3], item[6], item[19], item[26]
         if key is None:
             return ()
@@ -106,8 +107,11 @@ class SqliteOutgoing:
         found = self._connection.execute(
             "SELECT id, public_id, content_hash FROM items WHERE id = ?"
             " UNION SELECT id, public_id, content_hash FROM items"
-            " WHERE namespace_id = ? AND normal_hash = ? AND key IS NULL AND superseded_by = ? ORDER BY id",
-            (supersedes, namespace_id, normal, row),
+            " WHERE namespace_id = ? AND normal_hash = ? AND key IS NULL AND superseded_by = ?"
+            " UNION SELECT id, public_id, content_hash FROM items"
+            " WHERE namespace_id = ? AND type = ? AND key = ? AND contests IS NOT NULL AND superseded_by = ?"
+            " ORDER BY id",
+            (supersedes, namespace_id, normal, row, namespace_id, item[2], key, row),
         )
         return tuple(Replaced(old, content) for _, old, content in found)
 
@@ -168,6 +172,8 @@ def _version(
         forgotten_at=maybe(item[23]),
         forget_reason=item[24],
         purged_at=maybe(item[25]),
+        contests=None if item[27] is None else item[28] or item[1],
+        pinned_at=maybe(item[29]),
         savers=tuple(savers),
         passages=passages,
     )

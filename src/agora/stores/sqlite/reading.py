@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agora.model.browse import Listing, Named, Page
-from agora.model.caller import Caller
+from agora.model.caller import Caller, Origin
 from agora.model.crossref import Changes, Topic
 from agora.model.note import Draft, Note
 from agora.model.profile import Span
@@ -71,14 +71,16 @@ class SqliteReading:
         (found,) = rows.numbers(self._connection.execute(sql, values))
         return Among(namespaces, self._now, np.sort(found))
 
-    def same_text(self, draft: Draft) -> bool:
+    def same_text(self, draft: Draft, origin: Origin = "agent") -> bool:
         """As `Reading.same_text`."""
         found = rows.namespace_ids(self._connection, (draft.namespace,))
-        return bool(found) and heads.same(self._connection, found[0], draft, self._now) is not None
+        if not found:
+            return False
+        return heads.place(self._connection, found[0], draft, origin, self._now).joins is not None
 
     def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
         """As `Reading.by_row`."""
-        return rows.notes_by_row(self._connection, wanted)
+        return rows.notes_by_row(self._connection, wanted, self._now)
 
     def span(self, row: int, passage: int) -> Span:
         """As `Reading.span`."""
@@ -91,7 +93,7 @@ class SqliteReading:
 
     def by_id(self, ids: Sequence[str], namespaces: Sequence[str]) -> dict[str, tuple[int, Note]]:
         """As `Reading.by_id`."""
-        found = rows.notes_by_id(self._connection, list(dict.fromkeys(ids)), namespaces)
+        found = rows.notes_by_id(self._connection, list(dict.fromkeys(ids)), namespaces, self._now)
         return {note.id: (row, note) for row, note in found.items()}
 
     def purged(self, ids: Sequence[str], namespaces: Sequence[str]) -> frozenset[str]:
@@ -107,12 +109,12 @@ class SqliteReading:
             " WHERE n.name = ? AND i.type = ? AND i.key = ? AND i.purged_at IS NULL ORDER BY i.version",
             (note.namespace, note.type, note.key),
         ).fetchall()
-        notes = rows.notes_by_row(self._connection, [row[0] for row in found])
+        notes = rows.notes_by_row(self._connection, [row[0] for row in found], self._now)
         return tuple(notes[row[0]] for row in found)
 
-    def preview(self, selection: Selection, now: datetime) -> Forgotten:
-        """What forgetting `selection` would do at `now`."""
-        return forgetting.preview(self._connection, selection, to_micros(now))
+    def preview(self, selection: Selection, origin: Origin, now: datetime) -> Forgotten:
+        """What forgetting `selection` by a caller of this origin would do at `now`."""
+        return forgetting.preview(self._connection, selection, origin, to_micros(now))
 
     def changes(self, topic: Topic, caller: Caller, most: int) -> Changes:
         """As `Reading.changes`."""

@@ -6,6 +6,8 @@ what joined it goes with it. A version of a key takes its place only where the t
 last, if it says that it replaced the last or a version of the last one's text; before the first, if it is older; right
 before the version that it says replaced it. Anything else is a conflict, and stays out.
 
+What is of lower authority takes no place of what is of higher, as in a save: it is contested, and stands beside it.
+
 Files need not hold a key's versions in their order, nor stores that bring the past after the present. So a version
 whose place is not clear is put off until the rest of its file is in: otherwise the same file would do more the second
 time.
@@ -17,47 +19,16 @@ is history all the same, for an old value must never be taken for the current on
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from agora.model.caller import Origin, rank
 from agora.ports.transfer import Arrival, Version
+from agora.stores.sqlite.authority import is_above, level, outranking
 from agora.stores.sqlite.instants import maybe_micros, to_micros
+from agora.stores.sqlite.standing import NOT_HERE, STANDING, Standing, by_id, one
 
-NOT_HERE = 0
-"""In `superseded_by`: by a version that this store does not hold."""
-
-
-class Standing(NamedTuple):
-    """A row as it stands in this store."""
-
-    row: int
-    public_id: str
-    namespace: str
-    type: str
-    kind: str
-    key: str | None
-    version: int
-    title: str | None
-    content_hash: bytes | None
-    created_at: int
-    supersedes: int | None
-    superseded_by: int | None
-    superseded_at: int | None
-    forgotten_at: int | None
-    expires_at: int | None
-    purged_at: int | None
-
-    def live(self, now: int) -> bool:
-        """Whether queries find it."""
-        expired = self.expires_at is not None and self.expires_at <= now
-        return self.superseded_by is None and self.forgotten_at is None and not expired
-
-
-_SELECT = (
-    "SELECT i.id, i.public_id, n.name, i.type, i.kind, i.key, i.version, t.title, i.content_hash, i.created_at,"
-    " i.supersedes, i.superseded_by, i.superseded_at, i.forgotten_at, i.expires_at, i.purged_at"
-    " FROM items i JOIN namespaces n ON n.id = i.namespace_id LEFT JOIN texts t ON t.item_id = i.id"
-)
 # As a literal, so that the partial index on texts is known to apply.
 _CURRENT = "i.type = 'note' AND i.superseded_by IS NULL AND i.forgotten_at IS NULL AND i.contests IS NULL"
 
@@ -69,7 +40,7 @@ class Decision:
     `add`: insert it as number `version`, before `successor` if there is one, in the place of `replaces`; `crowded` if
     a row of its text that only the clock has ended holds its place. `join`: it is `standing`, let its savers join.
     `keep`: it is `standing`, change nothing. `refuse`: it contradicts `standing`. `open`: only as far as is known now,
-    for other versions of its key may tell its place.
+    for other versions of its key may tell its place. `contests`: number of the row that it stands beside.
     """
 
     what: Literal["add", "join", "keep", "refuse"]
@@ -80,12 +51,21 @@ class Decision:
     replaces: tuple[Standing, ...] = ()
     crowded: bool = False
     open: bool = False
+    contests: int | None = None
 
 
 def decide(
-    connection: sqlite3.Connection, namespace_id: int, arrival: Arrival, content_hash: bytes | None, now: int
+    connection: sqlite3.Connection,
+    namespace_id: int,
+    arrival: Arrival,
+    content_hash: bytes | None,
+    now: int,
+    origin: Origin = "agent",
 ) -> Decision:
-    """What becomes of `arrival`, whose text has this hash (None if it is purged); only reads."""
+    """What becomes of `arrival`, whose text has this hash (None if it is purged); only reads.
+
+    `origin` is that of whoever brings it in.
+    """
     version = arrival.version
     here = by_id(connection, version.id)
     if here is not None:
@@ -96,14 +76,12 @@ def decide(
     if joined is not None and (joined.content_hash != content_hash or _outlives(version, joined, now)):
         joined = None
     look = _Look(connection, namespace_id, version, content_hash, now, joined)
+    if version.contests is not None:
+        return look.beside()
     if version.key is None:
         return look.without_key()
-    return look.following() if arrival.follows else look.with_key()
-
-
-def by_id(connection: sqlite3.Connection, public_id: str | None) -> Standing | None:
-    """The row with this id, in whatever namespace and state."""
-    return _one(connection.execute(f"{_SELECT} WHERE i.public_id = ?", (public_id,)))
+    decision = look.following() if arrival.follows else look.with_key()
+    return look.within_authority(decision, version.origin(origin))
 
 
 def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> Decision:
@@ -127,8 +105,8 @@ def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> De
 
 def _joined(connection: sqlite3.Connection, version: Version) -> Standing | None:
     """The row that an import has let this version join under an id of its own."""
-    found = _one(
-        connection.execute(f"{_SELECT} JOIN aliases a ON a.item_id = i.id WHERE a.public_id = ?", (version.id,))
+    found = one(
+        connection.execute(f"{STANDING} JOIN aliases a ON a.item_id = i.id WHERE a.public_id = ?", (version.id,))
     )
     return found if found is not None and found.namespace == version.namespace else None
 
@@ -210,14 +188,77 @@ class _Look:
             return Decision("add", version=version.version, successor=after, replaces=tuple(dict.fromkeys(replaces)))
         return Decision("refuse", last, f"the key {version.key!r} has another history here", open=True)
 
+    def beside(self) -> Decision:
+        """It was contested where it comes from, and is so here."""
+        version = self.version
+        if self._current():
+            same = next((old for old in self._live(self._beside()) if old.content_hash == self.content_hash), None)
+            if same is not None:
+                return Decision("join", same)
+        stands = by_id(self.connection, version.contests)
+        if stands is None or stands.namespace != version.namespace or stands.key != version.key:
+            stands = None if version.key is None else self._last()
+        contests = NOT_HERE if stands is None else stands.row
+        return Decision("add", version=version.version, successor=self._successor(), contests=contests)
+
+    def within_authority(self, decision: Decision, origin: Origin) -> Decision:
+        """The decision, unless it would hide what is of higher authority."""
+        if decision.what != "add":
+            return decision
+        above = outranking(self.connection, [old.row for old in self._live(decision.replaces)], origin)
+        # A row of its text without a key, which it would take in, stays beside it.
+        within = tuple(old for old in decision.replaces if old.key is not None or old.row not in above)
+        decision = replace(decision, replaces=within)
+        after = decision.successor
+        if after is None and self._current():
+            return self._as_value(decision, origin)
+        if after is None and any(old.row in above for old in within):
+            return Decision("refuse", self._last(), "the key has a value of higher authority here")
+        later = None if after is None or not self._current() else level(self.connection, after.row)
+        if later is not None and rank(origin) < later:
+            return Decision("refuse", after, "the key has a later value of lower authority here")
+        return decision
+
+    def _as_value(self, decision: Decision, origin: Origin) -> Decision:
+        """The decision on what would be the value of its key: contested, where a value of higher authority stands."""
+        beside, head = self._beside(), self._last()
+        stands = [old for old in self._live((head, *beside)) if is_above(self.connection, old.row, origin)]
+        settled = tuple(old for old in beside if not is_above(self.connection, old.row, origin))
+        if not stands:
+            # What came after it contested it, or will.
+            earlier = [old for old in settled if old.version < decision.version]
+            return replace(decision, replaces=tuple(dict.fromkeys((*decision.replaces, *earlier))))
+        same = next((old for old in self._live(beside) if old.content_hash == self.content_hash), None)
+        if same is not None:
+            return Decision("join", same)
+        first = min(stands, key=lambda old: level(self.connection, old.row) or 0)
+        number = max(decision.version, 1 + max(old.version for old in (head, *beside) if old is not None))
+        return Decision("add", version=number, replaces=settled, contests=first.row)
+
+    def _live(self, rows: Iterable[Standing | None]) -> list[Standing]:
+        return [row for row in rows if row is not None and row.live(self.now)]
+
+    def _beside(self) -> tuple[Standing, ...]:
+        """What is contested under its key, and has not made way for anything."""
+        found = self.connection.execute(
+            f"{STANDING} WHERE i.namespace_id = ? AND i.type = ? AND i.key = ? AND i.superseded_by IS NULL"
+            " AND i.contests IS NOT NULL ORDER BY i.id",
+            (self.namespace_id, self.version.type, self.version.key),
+        )
+        return tuple(Standing(*row) for row in found)
+
     def _between(self) -> tuple[Standing | None, Standing] | None:
         """The versions here that this one goes between, if it belongs to the past of its key; the first may be none."""
         number = self.version.version
         after = self._one(
-            "i.type = ? AND i.key = ? AND i.version > ? ORDER BY i.version, i.id", self.version.key, number
+            "i.type = ? AND i.key = ? AND i.contests IS NULL AND i.version > ? ORDER BY i.version, i.id",
+            self.version.key,
+            number,
         )
         before = self._one(
-            "i.type = ? AND i.key = ? AND i.version < ? ORDER BY i.version DESC, i.id DESC", self.version.key, number
+            "i.type = ? AND i.key = ? AND i.contests IS NULL AND i.version < ? ORDER BY i.version DESC, i.id DESC",
+            self.version.key,
+            number,
         )
         follows = before is None or (self._goes_after(before) and self._fits_after(before))
         successor = self._successor()
@@ -243,11 +284,13 @@ class _Look:
     def _goes_after(self, old: Standing) -> bool:
         if old.namespace != self.version.namespace or old.key not in {None, self.version.key}:
             return False
-        if old.key is not None and old.version >= self.version.version:
+        if old.key is not None and old.contests is None and old.version >= self.version.version:
             return False
         if old.superseded_by in {None, NOT_HERE}:
             return True
-        after = _one(self.connection.execute(f"{_SELECT} WHERE i.id = ?", (old.superseded_by,)))
+        if old.contests is not None:
+            return False
+        after = one(self.connection.execute(f"{STANDING} WHERE i.id = ?", (old.superseded_by,)))
         return old.key is not None and after is not None and self.version.version < after.version
 
     def _and_twin(self, replaced: tuple[Standing, ...]) -> tuple[Standing, ...]:
@@ -274,18 +317,23 @@ class _Look:
         if current is not None:
             return current
         return self._one(
-            f"i.type = ? AND i.key = ? AND i.superseded_by = {NOT_HERE} ORDER BY i.version DESC, i.id DESC LIMIT 1",
+            f"i.type = ? AND i.key = ? AND i.superseded_by = {NOT_HERE} AND i.contests IS NULL"
+            " ORDER BY i.version DESC, i.id DESC LIMIT 1",
             self.version.key,
         )
 
     def _numbered(self, number: int) -> Standing | None:
-        return self._one("i.type = ? AND i.key = ? AND i.version = ? ORDER BY i.id LIMIT 1", self.version.key, number)
+        return self._one(
+            "i.type = ? AND i.key = ? AND i.contests IS NULL AND i.version = ? ORDER BY i.id LIMIT 1",
+            self.version.key,
+            number,
+        )
 
     def _twin(self, condition: str = "") -> Standing | None:
         """The live row with exactly this text: one without a key first, then the oldest."""
-        return _one(
+        return one(
             self.connection.execute(
-                f"{_SELECT} WHERE {_CURRENT} AND i.namespace_id = ? AND i.content_hash = ? {condition}"
+                f"{STANDING} WHERE {_CURRENT} AND i.namespace_id = ? AND i.content_hash = ? {condition}"
                 " AND (i.expires_at IS NULL OR i.expires_at > ?) ORDER BY i.key IS NOT NULL, i.id LIMIT 1",
                 (self.namespace_id, self.content_hash, self.now),
             )
@@ -299,9 +347,9 @@ class _Look:
         return found.fetchone() is not None
 
     def _one(self, condition: str, *values: object) -> Standing | None:
-        return _one(
+        return one(
             self.connection.execute(
-                f"{_SELECT} WHERE i.namespace_id = ? AND {condition}", (self.namespace_id, self.version.type, *values)
+                f"{STANDING} WHERE i.namespace_id = ? AND {condition}", (self.namespace_id, self.version.type, *values)
             )
         )
 
@@ -310,8 +358,3 @@ def expired(version: Version, now: int) -> bool:
     """Whether the clock has ended it."""
     ends = maybe_micros(version.expires_at)
     return ends is not None and ends <= now
-
-
-def _one(cursor: sqlite3.Cursor) -> Standing | None:
-    found = cursor.fetchone()
-    return None if found is None else Standing(*found)

@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agora.errors import StoreCorrupt
+from agora.model.caller import rank
 from agora.model.note import Note, Saver
 from agora.stores.sqlite.instants import from_micros, maybe
 
 _COLUMNS = (
     "SELECT i.id, i.public_id, n.name, t.content, t.title, i.kind, i.key, i.version, t.metadata, i.confidence,"
     " i.created_at, i.updated_at, i.occurred_at, i.expires_at, i.forgotten_at, i.forget_reason,"
-    " before.public_id, after.public_id, i.type FROM items i JOIN namespaces n ON n.id = i.namespace_id"
+    " before.public_id, after.public_id, i.type, i.contests, stands.public_id, p.pinned_at"
+    " FROM items i JOIN namespaces n ON n.id = i.namespace_id"
     " JOIN texts t ON t.item_id = i.id LEFT JOIN items before ON before.id = i.supersedes"
-    " LEFT JOIN items after ON after.id = i.superseded_by"
+    " LEFT JOIN items after ON after.id = i.superseded_by LEFT JOIN items stands ON stands.id = i.contests"
+    " LEFT JOIN pins p ON p.item_id = i.id"
 )
 BLOCK = 400
 """Parameters per statement, well under the 999 of an SQLite built with its old default."""
@@ -64,18 +67,23 @@ def namespace_ids(connection: sqlite3.Connection, names: Sequence[str]) -> tuple
     return tuple(row[0] for row in found)
 
 
-def notes_by_row(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Note]:
-    """The notes of these rows with tags and savers, whatever their state."""
-    return _assemble(connection, "i.id IN ({})", rows)
+def notes_by_row(connection: sqlite3.Connection, rows: Sequence[int], now: int | None = None) -> dict[int, Note]:
+    """The notes of these rows with tags and savers, whatever their state.
+
+    What contests them is told of unless it has expired by `now`.
+    """
+    return _assemble(connection, "i.id IN ({})", rows, now)
 
 
-def notes_by_id(connection: sqlite3.Connection, ids: Sequence[str], names: Sequence[str]) -> dict[int, Note]:
+def notes_by_id(
+    connection: sqlite3.Connection, ids: Sequence[str], names: Sequence[str], now: int | None = None
+) -> dict[int, Note]:
     """As `notes_by_row`, looked up by public id in the namespaces `names`, keyed by row.
 
     Nothing of a note that lies elsewhere is read: its size does not tell that there is one, nor does damage in it.
     """
     inside = ",".join(map(str, namespace_ids(connection, names)))
-    return _assemble(connection, f"i.public_id IN ({{}}) AND i.namespace_id IN ({inside})", ids)
+    return _assemble(connection, f"i.public_id IN ({{}}) AND i.namespace_id IN ({inside})", ids, now)
 
 
 def purged_ids(connection: sqlite3.Connection, ids: Sequence[str], names: Sequence[str]) -> frozenset[str]:
@@ -92,18 +100,19 @@ def purged_ids(connection: sqlite3.Connection, ids: Sequence[str], names: Sequen
     )
 
 
-def _assemble(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> dict[int, Note]:
+def _assemble(connection: sqlite3.Connection, where: str, values: Sequence[Any], now: int | None) -> dict[int, Note]:
     found: dict[int, Note] = {}
     for block in blocks(list(values)):
         items = connection.execute(f"{_COLUMNS} WHERE {where.format(places(block))}", tuple(block)).fetchall()
         rows = [item[0] for item in items]
         tags, savers = _tags(connection, rows), _savers(connection, rows)
+        contesting = _contesting(connection, rows, now)
         for item in items:
-            found[item[0]] = _note(item, tags[item[0]], savers[item[0]])
+            found[item[0]] = _note(item, tags[item[0]], savers.get(item[0], ()), contesting.get(item[0], ()))
     return found
 
 
-def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver]) -> Note:
+def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver], contesting: Sequence[str]) -> Note:
     if not savers:
         raise StoreCorrupt(f"the note {item[1]} has no provenance: the store is damaged")
     return Note(
@@ -127,6 +136,9 @@ def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver]) -> 
         superseded_by=item[17],
         savers=tuple(savers),
         type=item[18],
+        contests=None if item[19] is None else item[20] or "unknown",
+        contested_by=tuple(contesting),
+        pinned_at=maybe(item[21]),
     )
 
 
@@ -150,6 +162,23 @@ def echo_in(given: str) -> str | None:
     return json.loads(given).get("echo_of") if '"echo_of"' in given else None
 
 
+def _own_tags(given: str) -> tuple[str, ...]:
+    """Tags that are a saver's alone, from what is kept of the saver."""
+    return tuple(json.loads(given).get("tags", ())) if '"tags"' in given else ()
+
+
+def _contesting(connection: sqlite3.Connection, rows: Sequence[int], now: int | None) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for row, public_id in connection.execute(
+        f"SELECT contests, public_id FROM items WHERE contests IN ({places(rows)}) AND superseded_by IS NULL"
+        " AND forgotten_at IS NULL AND purged_at IS NULL AND (expires_at IS NULL OR ? IS NULL OR expires_at > ?)"
+        " ORDER BY id",
+        (*rows, now, now),
+    ):
+        found[row].append(public_id)
+    return found
+
+
 def _tags(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
     for row, tag in connection.execute(
@@ -168,8 +197,10 @@ def _savers(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, li
         f" WHERE s.item_id IN ({places(rows)}) ORDER BY s.item_id, s.n",
         tuple(rows),
     ):
-        found[row].append(Saver(agent, client, session, origin, from_micros(at), echo_in(given)))
-    return found
+        saver = Saver(agent, client, session, origin, from_micros(at), echo_in(given), _own_tags(given))
+        found[row].append(saver)
+    # Whose word counts comes first; the sort is stable.
+    return {row: sorted(savers, key=lambda saver: rank(saver.origin)) for row, savers in found.items()}
 
 
 def _plain(value: object) -> object:

@@ -35,6 +35,8 @@ class Rule(NamedTuple):
     kind: Kind
     broken: str
     """A query for everything that breaks the rule."""
+    since: int = 1
+    """The first schema that has what the query asks for."""
 
 
 _LAYOUT = "(SELECT layout FROM encoders WHERE state = 'active' LIMIT 1)"
@@ -127,7 +129,35 @@ RULES = (
         " WHERE item_id = i.id AND operation IN ('forget', 'expire', 'restore')) WHERE i.purged_at IS NULL"
         " AND (i.forgotten_at IS NULL) <> (j.operation = 'restore')"
         " UNION SELECT i.public_id FROM journal j JOIN items i ON i.id = j.item_id"
-        " WHERE j.operation = 'supersede' AND i.superseded_by IS NULL AND i.purged_at IS NULL",
+        " WHERE j.operation IN ('supersede', 'settle') AND i.superseded_by IS NULL AND i.purged_at IS NULL",
+    ),
+    Rule(
+        Kind("contest_unlike_journal", "notes that are contested where the journal says otherwise", TRUST),
+        "SELECT i.public_id FROM items i JOIN journal j ON j.item_id = i.id AND j.operation = 'save'"
+        " JOIN journal_payload p ON p.sequence = j.sequence WHERE i.purged_at IS NULL AND json_valid(p.after)"
+        " AND (i.contests IS NULL) <> (json_extract(p.after, '$.contests') IS NULL)",
+    ),
+    Rule(
+        Kind("broken_contest", "contested notes that stand beside nothing of their key", RESTORE),
+        "SELECT i.public_id FROM items i LEFT JOIN items o ON o.id = i.contests"
+        " WHERE i.contests <> 0 AND i.purged_at IS NULL AND (o.id IS NULL OR o.namespace_id <> i.namespace_id"
+        " OR (o.purged_at IS NULL AND o.key IS NOT i.key))",
+    ),
+    Rule(
+        Kind("pin_unlike_journal", "notes that are pinned where the journal says otherwise", TRUST),
+        # The last change that says so: a save that brought a pinned note in, or a pin.
+        "SELECT i.public_id FROM items i LEFT JOIN pins n ON n.item_id = i.id"
+        " JOIN journal_payload p ON p.sequence = (SELECT max(sequence) FROM journal WHERE item_id = i.id"
+        " AND operation IN ('save', 'pin', 'unpin')) WHERE i.purged_at IS NULL AND json_valid(p.after)"
+        " AND (n.item_id IS NULL) <> (json_extract(p.after, '$.pinned') IS NOT 1)",
+        since=4,
+    ),
+    Rule(
+        Kind("pin_without_user", "pinned notes that are not the user's, or that expire", TRUST),
+        "SELECT i.public_id FROM pins n JOIN items i ON i.id = n.item_id WHERE i.purged_at IS NOT NULL"
+        " OR i.expires_at IS NOT NULL"
+        " OR NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = i.id AND s.origin = 'user')",
+        since=4,
     ),
     Rule(
         Kind("broken_succession", "notes whose place among their versions is wrong", RESTORE),
@@ -135,10 +165,12 @@ RULES = (
         " LEFT JOIN items before ON before.id = i.supersedes"
         # 0 is no row: an import brought a version whose successor it did not bring. Keys and numbers, not the order of
         # rows, keep a succession from running in a circle: an import may bring the past after the present.
+        # What is contested makes way for what stands, which may be older.
         # A purge takes the key and then the neighbours from a skeleton, in two transactions.
         " WHERE (i.superseded_by <> 0 AND (i.key IS NOT NULL OR i.purged_at IS NULL)"
         "  AND (after.key IS NULL OR after.key <> ifnull(i.key, after.key)"
-        "  OR (i.key IS NOT NULL AND after.version <= i.version) OR after.namespace_id <> i.namespace_id))"
+        "  OR (i.key IS NOT NULL AND i.contests IS NULL AND after.version <= i.version)"
+        "  OR after.namespace_id <> i.namespace_id))"
         " OR (i.superseded_by IS NOT NULL AND i.superseded_at IS NULL)"
         " OR (i.supersedes IS NOT NULL AND before.superseded_by IS NOT i.id)",
     ),

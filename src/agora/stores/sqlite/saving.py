@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from agora.model.allowance import Allowances
-from agora.model.caller import Caller
+from agora.model.caller import Caller, rank
 from agora.model.note import Draft, Saved
 from agora.ports.records import Embedded, VectorsNeeded
-from agora.stores.sqlite import fulltext, heads, journal, reads
+from agora.stores.sqlite import fields, fulltext, givers, heads, journal, reads
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.allowance import Owner, charge, size_of
-from agora.stores.sqlite.heads import Head
+from agora.stores.sqlite.authority import is_above, is_pinned, level
+from agora.stores.sqlite.heads import Head, Place
 from agora.stores.sqlite.instants import maybe_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
-from agora.stores.sqlite.rows import canonical, digest, metadata_of
+from agora.stores.sqlite.rows import canonical
 from agora.text.identity import content_hash, normal_hash
 
 
@@ -34,101 +35,154 @@ class Save:
     def __call__(self, connection: sqlite3.Connection) -> Saved:
         """Add the caller to the row of the same text, or insert a row and supersede what it replaces.
 
+        What is of higher authority than the caller is not replaced: the new row is contested, and stands beside it.
+
         Raises: VectorsNeeded if a row must be inserted and `embedded` is None; RateLimited, QuotaExceeded.
         """
         namespace_id = ensure_namespace(connection, self.draft.namespace, self.now)
         actor = ensure_actor(connection, self.caller, self.now)
-        twin = heads.same(connection, namespace_id, self.draft, self.now)
+        place = heads.place(connection, namespace_id, self.draft, self.caller.origin, self.now)
         if self.allowances is not None:
-            size = 0 if twin is not None else size_of(self.draft)
+            size = 0 if place.joins is not None else size_of(self.draft)
             agent = Owner("agent", actor.agent_id, actor.agent)
             namespace = Owner("namespace", namespace_id, self.draft.namespace)
             charge(connection, agent, self.allowances.agent, size, self.now)
             charge(connection, namespace, self.allowances.namespace, size, self.now)
-        if twin is not None:
-            return self._merge(connection, namespace_id, twin, actor)
+        if place.joins is not None:
+            return self._merge(connection, namespace_id, place, place.joins, actor)
         if self.embedded is None:
             raise VectorsNeeded
-        return self._insert(connection, namespace_id, actor, self.embedded)
+        return self._insert(connection, namespace_id, place, actor, self.embedded)
 
-    def _merge(self, connection: sqlite3.Connection, namespace_id: int, twin: Head, actor: Actor) -> Saved:
-        """One row, one more saver: tags are joined, gaps are filled, nothing the first saver said is lost."""
-        before = mutable(connection, twin.row)
+    def _merge(
+        self, connection: sqlite3.Connection, namespace_id: int, place: Place, twin: Head, actor: Actor
+    ) -> Saved:
+        """One row, one more saver, whose word counts by its authority.
+
+        Equal to the highest before: tags are joined, gaps are filled, nothing the first saver said is lost. Higher: the
+        fields are this saver's. Lower: they stay as they are.
+        """
+        draft, mine, highest = self.draft, rank(self.caller.origin), level(connection, twin.row)
+        before = fields.mutable(connection, twin.row)
         self._add_saver(connection, twin.row, actor)
-        expires = _later(before["expires_at"], maybe_micros(self.draft.expires_at))
-        self._set_metadata(connection, twin.row, {**self.draft.metadata, **before["metadata"]})
-        connection.execute(
-            "UPDATE items SET updated_at = max(updated_at, ?), expires_at = ?,"
-            " confidence = coalesce(confidence, ?) WHERE id = ?",
-            (self.now, expires, self.draft.confidence, twin.row),
-        )
-        after = mutable(connection, twin.row)
+        ends = maybe_micros(draft.expires_at)
+        if mine == highest:
+            confidence = draft.confidence if before["confidence"] is None else before["confidence"]
+            metadata = {**draft.metadata, **before["metadata"]}
+            fields.set_fields(connection, twin.row, metadata, confidence, fields.later(before["expires_at"], ends))
+        elif highest is None or mine < highest:
+            fields.set_fields(connection, twin.row, draft.metadata, draft.confidence, ends)
+        if highest is None or mine <= highest:
+            fields.lower_tags(connection, twin.row)
+            connection.execute("UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?", (self.now, twin.row))
+        self._settle(connection, namespace_id, place, twin, actor)
+        after = fields.mutable(connection, twin.row)
         sequence = self._record(connection, namespace_id, "merge", twin, actor, before, after)
         return Saved(
             twin.public_id,
-            "duplicate",
-            self.draft.namespace,
+            "duplicate" if twin.contests is None else "contested",
+            draft.namespace,
             twin.version,
             sequence,
             duplicate_of=twin.public_id,
+            contests=twin.contests,
         )
 
-    def _insert(self, connection: sqlite3.Connection, namespace_id: int, actor: Actor, embedded: Embedded) -> Saved:
-        draft = self.draft
-        heads.retire_expired(connection, namespace_id, self.draft.namespace, draft.content, self.now, actor)
-        head = heads.of_key(connection, namespace_id, draft.key, self.now) if draft.key is not None else None
-        twin = heads.of_text(connection, namespace_id, draft.content, self.now) if draft.key is not None else None
+    def _insert(
+        self, connection: sqlite3.Connection, namespace_id: int, place: Place, actor: Actor, embedded: Embedded
+    ) -> Saved:
+        draft, stands = self.draft, place.stands
+        settled = heads.settled_by(connection, place.contested, self.caller.origin, None)
+        twin = None
+        if stands is None:
+            heads.retire_expired(connection, namespace_id, self.draft.namespace, draft.content, self.now, actor)
+            twin = self._twin(connection, namespace_id)
         # A row of the same text without a key becomes history too: one text, one current row.
-        replaced = [old for old in (head, twin if twin and twin.key is None else None) if old is not None]
-        for old in replaced:
+        own = [old for old in (place.head, twin) if old is not None] if stands is None else []
+        replaced = own or settled
+        for old in (*own, *settled):
             # The old head leaves its place before the new one takes it; it gets its successor's number below.
             connection.execute(
                 "UPDATE items SET superseded_by = 0, superseded_at = ? WHERE id = ?", (self.now, old.row)
             )
-            fulltext.remove(connection, old.row, namespace_id, "note")
         # What the savers of the same text gave goes on with it; of a version with another text nothing does.
-        kept = mutable(connection, twin.row) if twin in replaced and twin is not head else None
-        row = self._insert_item(connection, namespace_id, head.version + 1 if head else 1, replaced, kept)
-        for old in replaced:
-            connection.execute("UPDATE items SET superseded_by = ? WHERE id = ?", (row, old.row))
-            if old is not head:
+        kept = None
+        if twin is not None and level(connection, twin.row) == rank(self.caller.origin):
+            kept = fields.mutable(connection, twin.row)
+        row = self._insert_item(connection, namespace_id, place, replaced, kept)
+        new = Head(row, self.public_id, draft.key, place.version, content_hash(draft.content), live=True)
+        for old in own:
+            if old is twin:
                 _copy_savers(connection, old.row, row)
-            self._record(
-                connection,
-                namespace_id,
-                "supersede",
-                old,
-                actor,
-                {"superseded_by": None},
-                {"superseded_by": self.public_id},
-            )
+            self._supersede(connection, namespace_id, old, new, actor, "supersede")
+        pinned = twin is not None and is_pinned(connection, twin.row)
+        if pinned:
+            connection.execute("INSERT INTO pins VALUES (?, ?)", (row, self.now))
         self._add_saver(connection, row, actor)
-        self._set_metadata(connection, row, {**(kept["metadata"] if kept else {}), **draft.metadata})
+        for old in settled:
+            if old.content_hash == new.content_hash:
+                givers.copy(connection, old.row, row)
+            self._supersede(connection, namespace_id, old, new, actor, "settle" if stands is None else "supersede")
+        fields.set_metadata(connection, row, {**(kept["metadata"] if kept else {}), **draft.metadata})
+        fields.lower_tags(connection, row)
         insert_passages(connection, row, embedded)
         fulltext.add(connection, row, namespace_id, "note", self.text)
-        new = Head(
-            row,
-            self.public_id,
-            draft.key,
-            head.version + 1 if head else 1,
-            content_hash(draft.content),
-            live=True,
-        )
-        sequence = self._record(connection, namespace_id, "save", new, actor, None, mutable(connection, row))
+        after = fields.mutable(connection, row) | ({"pinned": True} if pinned else {})
+        if stands is not None:
+            beside = {"contested_by": self.public_id}
+            self._record(connection, namespace_id, "contest", stands, actor, None, beside)
+            after["contests"] = stands.public_id
+        sequence = self._record(connection, namespace_id, "save", new, actor, None, after)
         return Saved(
             self.public_id,
-            "updated" if replaced else "created",
+            "contested" if stands else "updated" if replaced else "created",
             draft.namespace,
             new.version,
             sequence,
             supersedes=replaced[0].public_id if replaced else None,
+            contests=None if stands is None else stands.public_id,
         )
+
+    def _twin(self, connection: sqlite3.Connection, namespace_id: int) -> Head | None:
+        """The row of the same text without a key that a save with one takes in."""
+        if self.draft.key is None:
+            return None
+        twin = heads.of_text(connection, namespace_id, self.draft.content, self.now)
+        if twin is None or twin.key is not None or is_above(connection, twin.row, self.caller.origin):
+            return None
+        return twin
+
+    def _settle(
+        self, connection: sqlite3.Connection, namespace_id: int, place: Place, kept: Head, actor: Actor
+    ) -> None:
+        """Let what is contested under the key make way for `kept`, which was said again."""
+        if self.draft.key is None:
+            return
+        operation: Operation = "settle" if kept.contests is None else "supersede"
+        for old in heads.settled_by(connection, place.contested, self.caller.origin, kept.row):
+            self._supersede(connection, namespace_id, old, kept, actor, operation)
+
+    def _supersede(
+        self,
+        connection: sqlite3.Connection,
+        namespace_id: int,
+        old: Head,
+        new: Head,
+        actor: Actor,
+        operation: Operation,
+    ) -> None:
+        connection.execute(
+            "UPDATE items SET superseded_by = ?, superseded_at = ? WHERE id = ?", (new.row, self.now, old.row)
+        )
+        fulltext.remove(connection, old.row, namespace_id, "note")
+        before, after = {"superseded_by": None}, {"superseded_by": new.public_id}
+        self._record(connection, namespace_id, operation, old, actor, before, after)
 
     def _insert_item(
         self,
         connection: sqlite3.Connection,
         namespace_id: int,
-        version: int,
+        place: Place,
         replaced: list[Head],
         kept: Mapping[str, Any] | None,
     ) -> int:
@@ -139,18 +193,19 @@ class Save:
             draft.confidence,
         )
         if kept is not None:
-            expires = _later(kept["expires_at"], expires)
+            expires = fields.later(kept["expires_at"], expires)
             confidence = kept["confidence"] if confidence is None else confidence
         row = connection.execute(
             "INSERT INTO items (public_id, type, namespace_id, kind, key, version, content_hash, normal_hash,"
-            " confidence, session, occurred_at, created_at, updated_at, effective_at, expires_at, supersedes)"
-            " VALUES (?, 'note', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " confidence, session, occurred_at, created_at, updated_at, effective_at, expires_at, supersedes, contests)"
+            " VALUES (?, 'note', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(self.public_id, namespace_id, draft.kind, draft.key, version),
+                *(self.public_id, namespace_id, draft.kind, draft.key, place.version),
                 *(content_hash(draft.content), normal_hash(draft.content)),
                 *(confidence, self.caller.session, occurred),
                 *(now, now, now if occurred is None else occurred, expires),
                 replaced[0].row if replaced else None,
+                None if place.stands is None else place.stands.row,
             ),
         ).lastrowid
         assert row is not None
@@ -174,16 +229,12 @@ class Save:
             "SELECT n FROM savers WHERE item_id = ? AND agent_id = ? AND client_id = ? AND session = ? AND origin = ?",
             identity,
         ).fetchone()[0]
+        if is_above(connection, row, self.caller.origin):
+            fields.keep_tags(connection, row, n, draft.tags)
+            return
         connection.executemany(
             "INSERT INTO item_tags VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             ((row, tag, n) for tag in draft.tags),
-        )
-
-    def _set_metadata(self, connection: sqlite3.Connection, row: int, metadata: Mapping[str, Any]) -> None:
-        connection.execute("UPDATE texts SET metadata = ? WHERE item_id = ?", (canonical(metadata), row))
-        connection.executemany(
-            "INSERT INTO item_metadata VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            ((row, key, digest(value)) for key, value in metadata.items()),
         )
 
     def _record(  # noqa: PLR0913, PLR0917 - the fields of one journal row
@@ -210,11 +261,6 @@ class Save:
         return journal.append(connection, change, actor)
 
 
-def _later(one: int | None, other: int | None) -> int | None:
-    """Of two expiries the later, and none is later than any: neither saver may lose what it was promised."""
-    return None if one is None or other is None else max(one, other)
-
-
 def insert_passages(connection: sqlite3.Connection, row: int, embedded: Embedded) -> None:
     """Store the passages of an item and one vector for each."""
     # Looked up here and not remembered: the file may have been replaced since this process opened it.
@@ -230,22 +276,6 @@ def insert_passages(connection: sqlite3.Connection, row: int, embedded: Embedded
             "INSERT INTO vectors (passage_id, encoder_id, vector) VALUES (?, ?, ?)",
             (passage, encoder_id, vector.astype("<f4").tobytes()),
         )
-
-
-def mutable(connection: sqlite3.Connection, row: int) -> dict[str, Any]:
-    """The fields of an item that a later change may touch, for the journal's images."""
-    confidence, expires_at, metadata, public_id = connection.execute(
-        "SELECT i.confidence, i.expires_at, t.metadata, i.public_id FROM items i JOIN texts t ON t.item_id = i.id"
-        " WHERE i.id = ?",
-        (row,),
-    ).fetchone()
-    tags = connection.execute("SELECT DISTINCT tag FROM item_tags WHERE item_id = ? ORDER BY tag", (row,))
-    return {
-        "metadata": metadata_of(public_id, metadata),
-        "confidence": confidence,
-        "expires_at": expires_at,
-        "tags": [tag for (tag,) in tags],
-    }
 
 
 def _copy_savers(connection: sqlite3.Connection, source: int, target: int) -> None:

@@ -18,12 +18,12 @@ from agora.model.crossref import Read
 from agora.model.deadline import Deadline
 from agora.model.note import Draft, Saved
 from agora.model.profile import Fingerprint
-from agora.model.selection import Forgotten, Restored, Selection
+from agora.model.selection import Forgotten, Pinned, Restored, Selection
 from agora.ports.clock import Clock
 from agora.ports.log import Log
 from agora.ports.records import Embedded
 from agora.ports.vector_index import Progress, VectorIndex
-from agora.stores.sqlite import forgetting, fulltext, journal, listing
+from agora.stores.sqlite import forgetting, fulltext, journal, listing, pinning
 from agora.stores.sqlite.conditions import MARK, conditions
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.index.compacting import Writing
@@ -179,13 +179,18 @@ class SqliteStore:
         micros = to_micros(now)
         if dry_run:
             with self.read(deadline) as reading:
-                return reading.preview(selection, now)
+                return reading.preview(selection, caller.origin, now)
         return self._database.write(lambda c: forgetting.forget(c, selection, caller, micros), deadline)
 
     def restore(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline) -> Restored:
         """As `Records.restore`."""
         micros, visible = to_micros(now), caller.scope.visible()
         return self._database.write(lambda c: forgetting.restore(c, ids, visible, caller, micros), deadline)
+
+    def pin(self, ids: Sequence[str], caller: Caller, now: datetime, deadline: Deadline, *, pinned: bool) -> Pinned:
+        """As `Records.pin`."""
+        micros = to_micros(now)
+        return self._database.write(lambda c: pinning.pin(c, ids, caller, micros, pinned=pinned), deadline)
 
     def log_read(self, read: Read, failed: Callable[[AgoraError], None]) -> None:
         """As `Records.log_read`; a store that can only be read logs none."""

@@ -18,8 +18,9 @@ from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import check_version, migrate
 from agora.stores.sqlite.outgoing import SqliteOutgoing
-from agora.stores.sqlite.reconcile import by_id, decide
+from agora.stores.sqlite.reconcile import decide
 from agora.stores.sqlite.rows import namespace_ids
+from agora.stores.sqlite.standing import by_id
 from agora.text.identity import content_hash
 
 
@@ -81,6 +82,11 @@ class SqliteTransfer:
             with self._reading(deadline) as connection:
                 for table in ("namespaces", "items", "aliases"):
                     _copy(connection, copy, table)
+                # Origins decide whose word counts: one saver of each is enough.
+                copy.executemany(
+                    "INSERT INTO savers VALUES (?, ?, 0, 0, '', ?, 0, 0, 1, '{}')",
+                    connection.execute("SELECT item_id, min(n), origin FROM savers GROUP BY item_id, origin"),
+                )
                 # Titles tell two texts of one id apart; the texts themselves are known by their hashes.
                 copy.executemany(
                     "INSERT INTO texts VALUES (?, ?, '', '{}')", connection.execute("SELECT item_id, title FROM texts")

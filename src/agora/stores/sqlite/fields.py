@@ -1,0 +1,79 @@
+"""What may change of an item, and whose word it is: metadata, confidence, expiry, tags are those of its highest savers.
+
+What a saver of lower authority gives stays that saver's: it is kept in `savers.given`, and no filter finds it there.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agora.model.caller import rank
+from agora.stores.sqlite.authority import level
+from agora.stores.sqlite.rows import canonical, digest, metadata_of
+
+
+def mutable(connection: sqlite3.Connection, row: int) -> dict[str, Any]:
+    """The fields of an item that a later change may touch, for the journal's images."""
+    confidence, expires_at, metadata, public_id = connection.execute(
+        "SELECT i.confidence, i.expires_at, t.metadata, i.public_id FROM items i JOIN texts t ON t.item_id = i.id"
+        " WHERE i.id = ?",
+        (row,),
+    ).fetchone()
+    tags = connection.execute("SELECT DISTINCT tag FROM item_tags WHERE item_id = ? ORDER BY tag", (row,))
+    return {
+        "metadata": metadata_of(public_id, metadata),
+        "confidence": confidence,
+        "expires_at": expires_at,
+        "tags": [tag for (tag,) in tags],
+    }
+
+
+def later(one: int | None, other: int | None) -> int | None:
+    """Of two expiries the later, and none is later than any: neither saver may lose what it was promised."""
+    return None if one is None or other is None else max(one, other)
+
+
+def set_metadata(connection: sqlite3.Connection, row: int, metadata: Mapping[str, Any]) -> None:
+    """Make `metadata` an item's, with the digests that filters ask for."""
+    connection.execute("UPDATE texts SET metadata = ? WHERE item_id = ?", (canonical(metadata), row))
+    connection.execute("DELETE FROM item_metadata WHERE item_id = ?", (row,))
+    connection.executemany(
+        "INSERT INTO item_metadata VALUES (?, ?, ?)", ((row, key, digest(value)) for key, value in metadata.items())
+    )
+
+
+def set_fields(
+    connection: sqlite3.Connection,
+    row: int,
+    metadata: Mapping[str, Any],
+    confidence: float | None,
+    expires_at: int | None,
+) -> None:
+    """Give an item these fields; what each saver gave stays that saver's."""
+    set_metadata(connection, row, metadata)
+    connection.execute("UPDATE items SET confidence = ?, expires_at = ? WHERE id = ?", (confidence, expires_at, row))
+
+
+def lower_tags(connection: sqlite3.Connection, row: int) -> None:
+    """Take the tags of savers below the item's level from the item, and keep them as theirs."""
+    highest = level(connection, row)
+    for n, origin in connection.execute("SELECT n, origin FROM savers WHERE item_id = ?", (row,)).fetchall():
+        if highest is not None and rank(origin) > highest:
+            found = connection.execute("SELECT tag FROM item_tags WHERE item_id = ? AND saver = ?", (row, n)).fetchall()
+            if found:
+                connection.execute("DELETE FROM item_tags WHERE item_id = ? AND saver = ?", (row, n))
+                keep_tags(connection, row, n, (tag for (tag,) in found))
+
+
+def keep_tags(connection: sqlite3.Connection, row: int, n: int, tags: Iterable[str]) -> None:
+    """Add tags to what a saver gave, without making them the item's; writes nothing if they are there."""
+    [given] = connection.execute("SELECT given FROM savers WHERE item_id = ? AND n = ?", (row, n)).fetchone()
+    known = json.loads(given)
+    every = sorted({*known.get("tags", ()), *tags})
+    if every != known.get("tags", []):
+        connection.execute(
+            "UPDATE savers SET given = ? WHERE item_id = ? AND n = ?", (canonical({**known, "tags": every}), row, n)
+        )
