@@ -17,7 +17,8 @@ _SECONDS = 86_400.0
 _SHOWN = 20
 
 _OPERATIONS = (
-    *("save", "merge", "withdraw", "supersede", "forget", "restore", "expire", "purge", "reembed", "repair"),
+    *("save", "merge", "withdraw", "supersede", "contest", "settle", "pin", "unpin"),
+    *("forget", "restore", "expire", "purge", "reembed", "repair"),
 )
 
 _COUNTED = {

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from agora.model.note import Note
+from agora.model.note import Note, Saver
 from agora.suspicion.known import known_reasons
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ def _texts(note: Note) -> Iterator[str]:
     if note.key:
         yield note.key
     yield from _strings(note.metadata)
-    savers = note.savers[:SAVERS]
-    yield from dict.fromkeys(name for saver in savers for name in (saver.agent, saver.session, saver.client, *saver.tags))
+    yield from dict.fromkeys(name for saver in note.savers[:SAVERS] for name in _names(saver))
+
+
+def _names(saver: Saver) -> tuple[str, ...]:
+    return saver.agent, saver.session, saver.client, *saver.tags
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -185,8 +185,7 @@ def restored(done: Restored) -> dict[str, Any]:
         "duplicates": done.duplicates,
         "protected": list(done.protected),
         "unknown": list(done.unknown),
-        "sequence": done.sequence,
-    }
+    } | sequence(done.sequence)
 
 
 def pinned(done: Pinned) -> dict[str, Any]:

@@ -6,7 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from agora.model.caller import Origin
 
 REVERTED = "reverted_from"
 """In what a payload says of an import: a revert did this, from the note of this id."""
@@ -20,6 +23,7 @@ GIVEN_BACK = "given_back"
 EARLIER = "the writer had saved it before then too: its name stays among the savers"
 IMPORTED = "the writer's import brought others' names to it: they stay among the savers"
 ALONE = "nobody else is among the savers of the note: the writer's name stays"
+ABOVE = "it is of higher origin than who reverts: do it as the user, on a terminal"
 MOVING = "the store is moving to another encoder, which reads its title now: run the revert again when it has moved"
 
 _SAVINGS = frozenset({"save", "merge", "withdraw"})
@@ -49,6 +53,11 @@ class Event(NamedTuple):
         """Who made it."""
         return self.saver[0]
 
+    @property
+    def origin(self) -> Origin:
+        """The origin of who made it."""
+        return _origin(self.saver)
+
 
 @dataclass(frozen=True)
 class Coming:
@@ -57,6 +66,15 @@ class Coming:
     withdrawal: Event
     savers: frozenset[Identity]
     sequences: tuple[int, ...]
+
+    @property
+    def origins(self) -> frozenset[Origin]:
+        """The origins of these savers."""
+        return frozenset(map(_origin, self.savers))
+
+
+def _origin(saver: Identity) -> Origin:
+    return cast("Origin", saver[-1])
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ class Lineage:
             (f'"{REVERTED}"',),
         )
         keyed = self._connection.execute(
-            "SELECT id, superseded_by FROM items WHERE key IS NULL AND superseded_by > 0 AND purged_at IS NULL"
+            "SELECT id, superseded_by FROM items WHERE (key IS NULL OR contests IS NOT NULL) AND superseded_by > 0"
+            " AND purged_at IS NULL"
         )
         rows = {row for (row,) in (*found, *copies)}
         return sorted(rows | {after for row, after in keyed if row in rows})
@@ -127,10 +128,11 @@ class Lineage:
         return History(events, older.brought, made)
 
     def _loose(self, row: int) -> list[int]:
-        """Notes without a key whose text was put under the key of this one: their savers are this one's too."""
+        """Notes whose savers are this one's too: without a key or contested, and it is the same text under a key."""
         found = self._connection.execute(
             "SELECT o.id FROM items i JOIN items o ON o.namespace_id = i.namespace_id AND o.normal_hash = i.normal_hash"
-            " WHERE i.id = ? AND i.key IS NOT NULL AND o.key IS NULL AND o.superseded_by = i.id ORDER BY o.id",
+            " WHERE i.id = ? AND i.key IS NOT NULL AND o.superseded_by = i.id AND (o.key IS NULL"
+            " OR (o.contests IS NOT NULL AND o.content_hash = i.content_hash)) ORDER BY o.id",
             (row,),
         )
         return [loose for (loose,) in found]

@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 from agora.errors import StoreCorrupt
 from agora.model.audit import Left, Plan, Step, Writer
-from agora.model.caller import Caller
+from agora.model.caller import Caller, Origin, rank
 from agora.model.deadline import Deadline
 from agora.model.selection import Selection
 from agora.ports.records import Embedded
@@ -20,10 +20,11 @@ from agora.ports.transfer import Arrival, Extract, Giver, Replaced, Version
 from agora.stores.sqlite import forgetting, fulltext, heads, journal
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.arriving import Arriving
-from agora.stores.sqlite.audit_history import ALONE, REVERTED, Identity
+from agora.stores.sqlite.audit_history import ABOVE, ALONE, REVERTED, Identity
 from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
 from agora.stores.sqlite.audit_plan import Unit, plan, units_of
 from agora.stores.sqlite.audit_savers import Savers
+from agora.stores.sqlite.authority import outranking
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import check_version, is_current, migrate
@@ -107,6 +108,9 @@ class _Deed:
 
     def _act(self, unit: Unit) -> bool:
         item = unit.item
+        if self._is_above(unit):
+            self.left.append(Left(item.public_id, item.namespace, ABOVE))
+            return False
         if unit.undoing == "restore":
             return self._restore(item)
         if unit.undoing == "withdraw":
@@ -127,10 +131,19 @@ class _Deed:
             self._put(version, embedded, item)
         return True
 
+    def _is_above(self, unit: Unit) -> bool:
+        """Whether a step would change what is of higher origin than who reverts."""
+        origins: list[Origin] = [each.origin for each in unit.savings]
+        origins += [origin for coming in unit.coming for origin in coming.origins]
+        mine = self._caller.origin
+        hidden = outranking(self._connection, (each.row for each in unit.hide), mine)
+        return bool(hidden) or any(rank(origin) < rank(mine) for origin in origins)
+
     def _restore(self, item: Item) -> bool:
         found = forgetting.restore(self._connection, (item.public_id,), (item.namespace,), self._caller, self._now)
         for kept in found.duplicates.values():
             self.left.append(Left(item.public_id, item.namespace, f"it stays forgotten: {kept} holds the same text"))
+        self.left += [Left(item.public_id, item.namespace, ABOVE) for _ in found.protected]
         return bool(found.restored or found.superseded)
 
     def _version(self, earlier: Item) -> tuple[Version, Embedded]:

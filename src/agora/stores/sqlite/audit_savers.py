@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agora.model.caller import rank
 from agora.ports.transfer import Giver
-from agora.stores.sqlite import fulltext, givers, journal
+from agora.stores.sqlite import fields, fulltext, givers, journal
 from agora.stores.sqlite.audit_history import GIVEN_BACK, REVERTED, WITHDRAWN, Coming, Event, Identity
 from agora.stores.sqlite.audit_lineage import Item
-from agora.stores.sqlite.fields import mutable
+from agora.stores.sqlite.authority import is_pinned, level
 from agora.stores.sqlite.instants import from_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
-from agora.stores.sqlite.rows import canonical, digest
 
 _SAVERS = (
     "SELECT s.n, a.name AS agent, c.name AS client, c.version AS client_version, c.token, s.session, s.origin,"
@@ -46,7 +46,7 @@ class Savers:
         kept = [each for each in known if _identity(each) not in going]
         if not kept:
             return False
-        before = self._image(item.row)
+        before, highest = self._image(item.row), level(self.connection, item.row)
         for each in known:
             if _identity(each) in going:
                 self._delete(item.row, each["n"])
@@ -55,12 +55,22 @@ class Savers:
         if titled:
             # The title is that of whoever came first.
             wanted["title"] = kept[0]["given"].get("title")
+        lower = level(self.connection, item.row)
+        if lower != highest:
+            # What those of higher origin had given is not the note's any more: what the next ones gave is.
+            wanted |= _given_by([each for each in kept if rank(each["origin"]) == lower])
+            fields.raise_tags(self.connection, item.row)
         self._set(item, before, wanted)
         after = self._image(item.row) | {
             WITHDRAWN: [each.sequence for each in savings],
             "savers": [each for each in known if _identity(each) in going],
         }
         self._record("withdraw", item, before, after)
+        if lower != highest and is_pinned(self.connection, item.row):
+            # Only what is the user's is pinned.
+            self.connection.execute("DELETE FROM pins WHERE item_id = ?", (item.row,))
+            image = fields.mutable(self.connection, item.row)
+            self._record("unpin", item, image | {"pinned": True}, image | {"pinned": False})
         return True
 
     def give_back(self, item: Item, coming: Coming) -> None:
@@ -77,6 +87,7 @@ class Savers:
                 order.insert(place, identity)
         numbers = {_identity(each): each["n"] for each in self._known(item.row)}
         self._arrange(item.row, [numbers[each] for each in order])
+        fields.lower_tags(self.connection, item.row)
         self._set(item, before, _with(before, coming.withdrawal.before, coming.withdrawal.after))
         marks = {"imported": {REVERTED: item.public_id}, GIVEN_BACK: list(coming.sequences)}
         self._record("merge", item, before, self._image(item.row) | marks)
@@ -107,20 +118,12 @@ class Savers:
 
     def _image(self, row: int) -> Image:
         [title] = self.connection.execute("SELECT title FROM texts WHERE item_id = ?", (row,)).fetchone()
-        return mutable(self.connection, row) | {"title": title}
+        return fields.mutable(self.connection, row) | {"title": title}
 
     def _set(self, item: Item, before: Image, wanted: Image) -> None:
         execute, row = self.connection.execute, item.row
-        execute(
-            "UPDATE items SET confidence = ?, expires_at = ?, updated_at = max(updated_at, ?) WHERE id = ?",
-            (wanted["confidence"], wanted["expires_at"], self.now, row),
-        )
-        metadata = wanted["metadata"]
-        execute("UPDATE texts SET metadata = ? WHERE item_id = ?", (canonical(metadata), row))
-        execute("DELETE FROM item_metadata WHERE item_id = ?", (row,))
-        self.connection.executemany(
-            "INSERT INTO item_metadata VALUES (?, ?, ?)", ((row, key, digest(value)) for key, value in metadata.items())
-        )
+        fields.set_fields(self.connection, row, wanted["metadata"], wanted["confidence"], wanted["expires_at"])
+        execute("UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?", (self.now, row))
         if wanted["title"] == before["title"]:
             return
         [type_, content] = execute(
@@ -162,6 +165,16 @@ def _without(
     if prolonging and all(each.sequence < prolonging[0].sequence for each in others):
         found["expires_at"] = prolonging[0].before["expires_at"]
     return found
+
+
+def _given_by(savers: Sequence[Mapping[str, Any]]) -> Image:
+    """The metadata and the confidence of a note that these alone have saved, as they have given them."""
+    metadata: dict[str, Any] = {}
+    confidence = None
+    for saver in savers:
+        metadata = {**saver["given"].get("metadata", {}), **metadata}
+        confidence = saver["given"].get("confidence") if confidence is None else confidence
+    return {"metadata": metadata, "confidence": confidence}
 
 
 def _with(image: Image, whole: Mapping[str, Any], reduced: Mapping[str, Any]) -> Image:

@@ -68,6 +68,20 @@ def lower_tags(connection: sqlite3.Connection, row: int) -> None:
                 keep_tags(connection, row, n, (tag for (tag,) in found))
 
 
+def raise_tags(connection: sqlite3.Connection, row: int) -> None:
+    """Make tags that were those of savers alone the item's, where no saver is above these any more."""
+    highest = level(connection, row)
+    for n, origin, given in connection.execute(
+        "SELECT n, origin, given FROM savers WHERE item_id = ?", (row,)
+    ).fetchall():
+        known = json.loads(given)
+        if rank(origin) == highest and (tags := known.pop("tags", ())):
+            connection.execute("UPDATE savers SET given = ? WHERE item_id = ? AND n = ?", (canonical(known), row, n))
+            connection.executemany(
+                "INSERT INTO item_tags VALUES (?, ?, ?) ON CONFLICT DO NOTHING", ((row, tag, n) for tag in tags)
+            )
+
+
 def keep_tags(connection: sqlite3.Connection, row: int, n: int, tags: Iterable[str]) -> None:
     """Add tags to what a saver gave, without making them the item's; writes nothing if they are there."""
     [given] = connection.execute("SELECT given FROM savers WHERE item_id = ? AND n = ?", (row, n)).fetchone()

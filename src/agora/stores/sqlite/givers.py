@@ -42,7 +42,10 @@ def _covered(connection: sqlite3.Connection, row: int, identity: tuple[int, int,
         (to_micros(giver.first_at), to_micros(giver.last_at), giver.times, row, *identity),
     ).fetchone()
     tags = connection.execute(
-        f"SELECT tag FROM item_tags JOIN savers s USING (item_id) WHERE saver = s.n AND {who}", (row, *identity)
+        f"SELECT tag FROM item_tags JOIN savers s USING (item_id) WHERE saver = s.n AND {who}"
+        # Those of savers below the item's level are theirs alone.
+        f" UNION SELECT own.value FROM savers s, json_each(s.given, '$.tags') own WHERE {who}",
+        (row, *identity, row, *identity),
     )
     return bool(covered) and {tag for (tag,) in tags} >= set(giver.tags)
 
