@@ -22,6 +22,7 @@ from tests.property.two_worlds import COMMON, NAMESPACES, Visitor, World, allowe
 
 from agora.config.access import AccessTable
 from agora.model.access import Door, Policy
+from agora.model.caller import Origin
 
 EXAMPLES = int(os.environ.get("SCOPE_EXAMPLES", "25"))
 
@@ -48,6 +49,7 @@ tables = st.tuples(for_all, any_tables, any_tables).flatmap(
     lambda made: st.sampled_from([list(made[:1]), list(made[:2]), list(made), list(made[1:])])
 )
 who = st.sampled_from([("http", "ci"), ("http", "ci"), ("local", ""), ("http", "")])
+origins: st.SearchStrategy[Origin] = st.sampled_from(["user", "agent", "tool"])
 words = st.sampled_from([*COMMON, "gateway port", "zqvault", "zqteamx title", "src/gateway.py", "502"])
 
 saves = st.fixed_dictionaries(
@@ -56,10 +58,13 @@ saves = st.fixed_dictionaries(
         "text": st.integers(0, 6),
         "key": st.sampled_from([None, None, "port"]),
         "expires_in": st.sampled_from([None, None, 5]),
+        "origin": st.sampled_from([None, None, "user", "tool"]),
     }
 )
 plants = st.tuples(st.just("plant"), namespaces, saves)
-changes = st.tuples(st.just("change"), st.sampled_from(["agora_forget", "agora_restore"]), st.integers(0, 30))
+changes = st.tuples(
+    st.just("change"), st.sampled_from(["agora_forget", "agora_restore", "agora_pin"]), st.integers(0, 30)
+)
 ids = st.lists(st.integers(0, 30), min_size=1, max_size=4)
 maybe = st.none() | namespaces
 calls = st.one_of(
@@ -81,12 +86,14 @@ calls = st.one_of(
         {"name": st.just("agora_forget"), "tags": st.just(["common"]), "dry_run": st.booleans(), "namespace": maybe}
     ),
     st.fixed_dictionaries({"name": st.just("agora_restore"), "ids": ids}),
+    st.fixed_dictionaries({"name": st.just("agora_pin"), "ids": ids, "pinned": st.booleans()}),
     st.fixed_dictionaries(
         {
             "name": st.just("agora_save"),
             "content": st.sampled_from([*COMMON, "something of my own"]),
             "namespace": maybe,
             "key": st.sampled_from([None, "port"]),
+            "origin": st.sampled_from([None, None, "tool"]),
         }
     ),
     st.just({"name": "agora_status"}),
@@ -128,12 +135,14 @@ steps = st.lists(st.one_of(plants, plants, changes, calls.map(lambda call: ("cal
 class Pair:
     """The world as it is, and the world as the visitor may know it."""
 
-    def __init__(self, folder: Path, rules: list[AccessTable], by: tuple[Door, str], client: str, own: str) -> None:
+    def __init__(
+        self, folder: Path, rules: list[AccessTable], by: tuple[Door, str], client: str, own: str, origin: Origin
+    ) -> None:
         self.whole, self.seen = World(folder / "whole"), World(folder / "seen")
         self.worlds = (self.whole, self.seen)
         self.readable = {name for name in NAMESPACES if allowed(rules, *by, client, own, name)}
         policy = Policy(rules)
-        self.visitors = [Visitor(world, policy, *by, client, own) for world in self.worlds]
+        self.visitors = [Visitor(world, policy, *by, client, own, origin) for world in self.worlds]
         self.grants = policy.grants(*by, [client], own)
         self.where: dict[int, str] = {}
         """Namespace of what each step saved, in the whole world."""
@@ -161,7 +170,8 @@ class Pair:
         for world, visitor in zip(self.worlds, self.visitors, strict=True):
             raw.append(visitor.answer(self._meant(world, given)))
             made = json.loads(raw[-1])
-            if given.get("name") == "agora_save" and made.get("status") in {"created", "updated"}:
+            added = made.get("status") in {"created", "updated", "contested"} and "duplicate_of" not in made
+            if given.get("name") == "agora_save" and added:
                 world.ids[step] = made["id"]
                 self.where[step] = made["namespace"]
         self._holds_nothing_hidden(raw[0], json.dumps(self._meant(self.whole, given)))
@@ -206,17 +216,18 @@ class Pair:
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-@given(tables, who, st.sampled_from(["tester", "codex"]), st.sampled_from(["alpha", "vault"]), steps)
+@given(tables, who, st.sampled_from(["tester", "codex"]), st.sampled_from(["alpha", "vault"]), origins, steps)
 def test_a_caller_cannot_tell_the_store_from_one_that_never_held_what_it_may_not_see(
     rules: list[AccessTable],
     by: tuple[Door, str],
     client: str,
     own: str,
+    origin: Origin,
     planned: list[tuple[Any, ...]],
 ) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        contextlib.closing(Pair(Path(folder), rules, by, client, own)) as pair,
+        contextlib.closing(Pair(Path(folder), rules, by, client, own, origin)) as pair,
     ):
         assert {name for name in NAMESPACES if pair.grants.level(name)} == pair.readable
         event(f"{len(pair.readable)} of {len(NAMESPACES)} namespaces may be read")

@@ -14,6 +14,7 @@ from agora.errors import AgoraError
 from agora.memory.browsing import Browsing
 from agora.memory.notes import Notes
 from agora.model.access import Door, Policy
+from agora.model.caller import Origin
 from agora.model.deadline import Deadline
 from agora.protocol.context import Calling, Connection
 from agora.protocol.prompts.filling import Filling
@@ -82,7 +83,8 @@ class World:
     def plant(self, step: int, namespace: str, given: Mapping[str, Any]) -> None:
         """Something that others did in a namespace, with its sentinel wherever there is room for one."""
         mark = sentinel(namespace)
-        others = Connection(at_ms=0, namespace=namespace, session=f"h-{mark}", door="command")
+        origin: Origin = given.get("origin") or ("user" if given["tool"] == "agora_pin" else "agent")
+        others = Connection(at_ms=0, namespace=namespace, session=f"h-{mark}", door="command", origin=origin)
         arguments: dict[str, Any] = dict(given)
         if (tool := arguments.pop("tool")) == "agora_save":
             number = arguments.pop("text")
@@ -106,10 +108,14 @@ class World:
 class Visitor:
     """Somebody with rights, in one of the worlds."""
 
-    def __init__(self, world: World, policy: Policy, door: Door, token: str, client: str, own: str) -> None:
+    def __init__(
+        self, world: World, policy: Policy, door: Door, token: str, client: str, own: str, origin: Origin
+    ) -> None:
         self.world = world
         self.client = client
-        self.connection = Connection(at_ms=0, namespace=own, session="h-visitor", door=door, token=token, policy=policy)
+        self.connection = Connection(
+            at_ms=0, namespace=own, session="h-visitor", door=door, token=token, policy=policy, origin=origin
+        )
 
     def answer(self, call: Mapping[str, Any]) -> str:
         """What a call comes back with, whatever it is, as text."""

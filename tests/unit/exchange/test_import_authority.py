@@ -189,3 +189,30 @@ def test_what_a_contested_version_stands_beside_may_come_later_or_never(make_des
     assert sorted(other.found("region")) == sorted([stands, beside])
     assert other.note(beside).contests == stands
     assert other.problems() == []
+
+
+def test_a_file_again_leaves_what_became_contested_here_as_it_is(desk: Desk, tmp_path: Path) -> None:
+    stands = desk.save("the region is west", key="region", origin="user").id
+    desk.save("the region is north", key="region", origin="web")
+    made = version(1, "the region is east", key="region", version=2, supersedes=stands,
+                   replaces=(Replaced(stands, content_hash("the region is west")),))  # fmt: skip
+    file = write(tmp_path / "x.jsonl", [made])
+    assert dict(take(desk, file, importer="agent").counts) == {"contested": 1}
+    assert desk.note(made.id).version == 3
+    head = desk.sql("SELECT max(sequence) FROM journal")
+    assert dict(take(desk, file, importer="agent").counts) == {"duplicate": 1}
+    assert desk.sql("SELECT max(sequence) FROM journal") == head
+
+
+def test_a_contested_text_that_was_forgotten_here_does_not_come_back_under_another_id(
+    desk: Desk, tmp_path: Path
+) -> None:
+    stands = desk.save("the region is west", key="region", origin="user").id
+    beside = desk.save("the region is east", key="region").id
+    made = version(1, "the region is east", key="region", version=2, contests=stands)
+    file = write(tmp_path / "x.jsonl", [made])
+    assert dict(take(desk, file, importer="agent").counts) == {"duplicate": 1}
+    desk.forget(beside)
+    assert dict(take(desk, file, importer="agent").counts) == {"duplicate": 1}
+    assert desk.found("region") == [stands]
+    assert desk.problems() == []

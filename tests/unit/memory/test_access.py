@@ -53,6 +53,18 @@ def test_every_method_of_a_reading_that_takes_namespaces_refuses_those_of_others
                 ask()
 
 
+def test_notes_are_pinned_only_where_the_caller_may_administer(desk: Desk) -> None:
+    note = desk.save("the user's", origin="user").id
+    store, now = Guarded(lambda _: desk.store), desk.clock.now()
+    for pinned in (True, False):
+        with pytest.raises(NamespaceDenied):
+            store.pin([note], caller("p", rights="write"), now, Deadline(PATIENCE), pinned=pinned)
+        hidden = store.pin([note], caller("shared", rights="admin"), now, Deadline(PATIENCE), pinned=pinned)
+        assert (hidden.unknown, hidden.changed) == ((note,), ())
+        done = store.pin([note], caller("p", rights="admin"), now, Deadline(PATIENCE), pinned=pinned)
+        assert done.changed == (note,)
+
+
 def test_the_row_of_a_namespace_that_may_not_be_read_does_not_exist(desk: Desk) -> None:
     mine, theirs = desk.save("mine"), desk.save("theirs", namespace="vault")
     rows = {public_id: row for row, public_id in desk.sql("SELECT id, public_id FROM items")}

@@ -93,7 +93,9 @@ def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> De
         return Decision("join", here) if here.forgotten_at is None else Decision("keep", here, _FORGOTTEN)
     if content_hash is None:
         return Decision("keep", here, "it was purged there, not here")
-    place = (version.namespace, version.type, version.kind, version.key, version.version)
+    # What became contested here came after what stood and stands: its number is not that of its file.
+    number = here.version if here.contests is not None and version.contests is None else version.version
+    place = (version.namespace, version.type, version.kind, version.key, number)
     text = (version.title, content_hash)
     if place != here[2:7] or text != (here.title, here.content_hash):
         return Decision("refuse", here, "another text has this id here")
@@ -191,6 +193,8 @@ class _Look:
     def beside(self) -> Decision:
         """It was contested where it comes from, and is so here."""
         version = self.version
+        if self.joined is not None and (self._current() or self.joined.forgotten_at is not None):
+            return self._with(self.joined)
         if self._current():
             same = next((old for old in self._live(self._beside()) if old.content_hash == self.content_hash), None)
             if same is not None:
@@ -212,11 +216,12 @@ class _Look:
         after = decision.successor
         if after is None and self._current():
             return self._as_value(decision, origin)
-        if after is None and any(old.row in above for old in within):
-            return Decision("refuse", self._last(), "the key has a value of higher authority here")
+        hidden = next((old for old in within if old.row in above), None)
+        if after is None and hidden is not None:
+            return Decision("refuse", hidden, "the key has a value of higher authority here", open=True)
         later = None if after is None or not self._current() else level(self.connection, after.row)
         if later is not None and rank(origin) < later:
-            return Decision("refuse", after, "the key has a later value of lower authority here")
+            return Decision("refuse", after, "the key has a later value of lower authority here", open=True)
         return decision
 
     def _as_value(self, decision: Decision, origin: Origin) -> Decision:
