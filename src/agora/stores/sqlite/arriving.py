@@ -245,10 +245,11 @@ class Arriving:
             self._fill_gaps(standing.row, *given)
         if self.connection.total_changes == unchanged:
             return
-        self.connection.execute(
-            "UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?",
-            (to_micros(version.updated_at), standing.row),
-        )
+        if highest is None or mine <= highest:
+            self.connection.execute(
+                "UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?",
+                (to_micros(version.updated_at), standing.row),
+            )
         after = {"imported": dict(self.source)} | mutable(self.connection, standing.row)
         subject = (standing.row, standing.public_id, standing.content_hash)
         self._record("merge", subject, namespace_id, version.namespace, before, after)
