@@ -80,7 +80,7 @@ def test_a_script_s_value_stands_beside_the_users_and_the_user_settles_it(
     got = run_agora("get", stands, beside).stdout
     assert f"contested by {beside}" in got
     assert f"contests {stands}" in got
-    assert "(user)" in got
+    assert "— agora-cli, user, " in got
     assert "contested: key region" in run_agora("crossref", "region").stdout
     refused = run_agora("forget", stands, "--yes")
     assert refused.stdout.splitlines()[0] == "forgot 0 notes"
