@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 SOURCE = Path(__file__).parents[2] / "src"
 AGORA = (sys.executable, "-m", "agora")
 PATIENCE = 30.0
@@ -29,6 +31,14 @@ def environment(home: Path | None, extra: Mapping[str, str] | None = None) -> di
     if home is not None:
         kept["AGORA_HOME"] = str(home)
     return kept | dict(extra or {})
+
+
+def runs(pid: int) -> bool:
+    """Whether the process has not ended; one that nobody has asked about yet keeps its number."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Served:

@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from tests.integration.processes import AGORA, RunAgora, environment
+from tests.integration.processes import AGORA, RunAgora, environment, runs
 
 from agora import __version__
 from agora.cli.demo import _tell
@@ -315,7 +314,7 @@ def test_the_demo_finds_the_note_of_one_session_in_another_and_tells_of_it(
 ) -> None:
     steps = said(run_agora("demo", "--json", env={"AGORA_AGENT": "somebody", "AGORA_NAMESPACE_DEFAULT": "x/y"}))
     assert steps["a"]["pid"] == steps["b"]["pid"]
-    assert not psutil.pid_exists(steps["a"]["pid"]), "the demo ends the server that it started"
+    assert not runs(steps["a"]["pid"]), "the demo ends the server that it started"
     for answer in ("first", "second"):
         (hit,) = steps["b"][answer]["results"]
         assert hit["id"] == steps["a"]["saved"][0]["id"]

@@ -8,10 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from tests.integration.clients import HttpServer, SdkClient, run
-from tests.integration.processes import RunAgora, Serve
+from tests.integration.processes import RunAgora, Serve, runs
 from tests.integration.shared.conftest import eventually, kill_server, server_of, servers_of
 
 SHARED = {"server.shared": True}
@@ -83,7 +82,7 @@ def test_a_restart_keeps_the_address(home: Path, over_http: Any, run_shared: Run
         saved = client.call("agora_save", content="Kept through the restart.")["id"]
     first = server_of(home)["pid"]
     assert run_shared("server", "restart").returncode == 0
-    assert not psutil.pid_exists(first)
+    assert not runs(first)
     eventually(lambda: reachable(server, saved), "it listens at the same address")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.integration.processes import AGORA, PATIENCE, SOURCE, Serve, environment
+from tests.integration.processes import AGORA, PATIENCE, SOURCE, Serve, environment, runs
 from tests.integration.shared.conftest import HANDSHAKE, SHARED, eventually, greeted, server_of, servers_of
 
 from agora.daemon import control
@@ -52,7 +52,7 @@ def test_a_session_of_a_newer_release_replaces_the_server_and_no_client_is_disco
     second = server_of(home)
     assert second["version"].startswith("99.")
     assert second["pid"] != first["pid"]
-    eventually(lambda: not psutil.pid_exists(first["pid"]), "the old server ends")
+    eventually(lambda: not runs(first["pid"]), "the old server ends")
     log = (home / "run" / "server.log").read_text("utf-8")
     assert log.count(" listening ") == 2, "the sessions of the old server leave the start to the new one"
     # A server of a newer release serves sessions of older ones, and is not replaced by them.
@@ -210,7 +210,7 @@ def test_the_lock_is_free_when_the_server_was_killed_and_is_inherited_by_nobody(
         assert flags, "the server holds its lock"
         assert all(each & os.O_CLOEXEC for each in flags)
     psutil.Process(pid).kill()
-    eventually(lambda: not psutil.pid_exists(pid), "it is gone")
+    eventually(lambda: not runs(pid), "it is gone")
     assert control.start(home, {})["pid"] != pid
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.integration.processes import PATIENCE, RunAgora, Serve, Served
+from tests.integration.processes import PATIENCE, RunAgora, Serve, Served, runs
 from tests.integration.shared.conftest import eventually, greeted, kill_server, server_of, servers_of
 
 from agora.daemon.lock import take
@@ -92,7 +92,7 @@ def test_a_server_that_nobody_uses_ends_by_itself_and_the_next_session_starts_an
     saved(one, "Kept through the end of the server.")
     first = server_of(home)["pid"]
     assert one.end_input()[0] == 0
-    eventually(lambda: not psutil.pid_exists(first), "an idle server ends")
+    eventually(lambda: not runs(first), "an idle server ends")
     assert not (home / "run" / "server.sock").exists()
     two = session(env={"AGORA_SERVER_IDLE_SECONDS": "0.3"})
     assert contents(two, "kept") == ["Kept through the end of the server."]
@@ -191,7 +191,7 @@ def test_agora_server_stops_starts_and_shows_the_server(session: Serve, run_shar
     assert "listening" in run_shared("server", "logs").stdout
 
     assert run_shared("server", "stop").returncode == 0
-    assert not psutil.pid_exists(first)
+    assert not runs(first)
     assert one.process.poll() is None
     assert servers_of(home) == [], "nobody starts it again before it is needed"
     assert saved(one, "This starts it again.")

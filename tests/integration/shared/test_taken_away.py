@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.integration.processes import RunAgora, Serve
+from tests.integration.processes import RunAgora, Serve, runs
 from tests.integration.shared.conftest import eventually, server_of, servers_of
 
 from agora.daemon import control
@@ -25,7 +25,7 @@ def test_a_server_whose_file_is_deleted_makes_room_and_its_sessions_go_on_with_t
     first = server_of(home)["pid"]
     (home / "run" / name).unlink()
     two = session()
-    eventually(lambda: not psutil.pid_exists(first), "the old one ends")
+    eventually(lambda: not runs(first), "the old one ends")
     for each in (one, two):
         assert each.call("agora_get", ids=[note])["unknown"] == []
         assert each.call("agora_status")["pid"] == server_of(home)["pid"]
@@ -44,7 +44,7 @@ def test_a_server_whose_folder_is_moved_and_made_anew_ends_soon_and_leaves_the_n
     (home / "run").rename(tmp_path / "moved")
     second = control.start(home, {}, {**psutil.Process(first).environ(), "AGORA_SERVER_SHARED": "true"})["pid"]
     assert second != first
-    eventually(lambda: not psutil.pid_exists(first), "the old one ends")
+    eventually(lambda: not runs(first), "the old one ends")
     assert one.call("agora_status")["pid"] == second
     assert servers_of(home) == [second]
     assert "deleted or replaced" in (tmp_path / "moved" / "server.log").read_text("utf-8")
