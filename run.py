@@ -67,8 +67,9 @@ def main(arguments: list[str]) -> int:
     if command == "conformance":
         return replace_by("-m", "tests.conformance.run", *rest)
     if command in {"test", "coverage"}:
-        # Most tests wait for processes of their own. A file's tests stay together: some share a server.
-        spread = ("-n", "logical", "--maxprocesses", "4", "--dist", "loadfile")
+        # Most tests wait for processes of their own: one worker more than cores keeps these busy. A file's tests stay
+        # together: some share a server.
+        spread = ("-n", str(min(4, (os.cpu_count() or 1) + 1)), "--dist", "loadfile", "--durations", "20")
         measured = ("--cov", "--cov-report=term") if command == "coverage" else ()
         return replace_by("-m", "pytest", *measured, *spread, *rest)
     return replace_by("-m", "agora", *(["demo"] if command == "demo" else []), *rest)
