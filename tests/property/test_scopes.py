@@ -205,6 +205,8 @@ class Pair:
     def _plain(self, text: str, world: World) -> str:
         numbers = {public_id: step for step, public_id in (self.whole.ids | world.ids).items()}
         # What is in both worlds has an id in each; only this world's own may be in this world's answer.
+        # The marks around recalled text are drawn anew for each answer.
+        text = re.sub(r"data-[0-9a-f]{16}", "data-MARK", text)
         return re.sub(r"n_[0-9A-Z]{26}", lambda found: f"<{numbers.get(found[0], found[0])}>", text)
 
     def _holds_nothing_hidden(self, text: str, asked: str) -> None:
