@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from _socket import SHUT_WR, socket
+from _socket import socket
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agora.errors import ListenError, StoreUnavailable
 from agora.shim import starting
 from agora.shim.places import HOME_VARIABLE, LOG, REPLACED, RUN, SHARED_VARIABLE, STOPPED
-from agora.shim.reaching import NEXT_START, REPLACED_SECONDS, START_SECONDS, Refused, dial, greet, hello
+from agora.shim.reaching import NEXT_START, REPLACED_SECONDS, START_SECONDS, Refused, dial, end_input, greet, hello
 
 ENDS_SECONDS = 10.0
 """How long a server may take to end once its calls have had their `server.drain` seconds: it is ended hard after 2."""
@@ -128,8 +127,7 @@ class Attached:
 
     def hang_up(self) -> None:
         """Want it no more: requests under way are answered, then `wait` returns."""
-        with suppress(OSError):
-            self._sock.shutdown(SHUT_WR)
+        end_input(self._sock)
 
 
 def attach(

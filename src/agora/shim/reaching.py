@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _socket import AF_INET, SHUT_RDWR, SOCK_STREAM, socket
+from _socket import AF_INET, SHUT_RDWR, SHUT_WR, SOCK_STREAM, socket
 
 from agora import __version__
 from agora.shim import places
@@ -290,6 +290,14 @@ else:
         ConnectionResetError,
         BlockingIOError,
     )
+
+
+def end_input(sock: socket) -> None:
+    """Tell the other end that nothing more comes; what it still sends can be read."""
+    try:
+        sock.shutdown(SHUT_WR)
+    except OSError:
+        pass
 
 
 def hang_up(sock: socket) -> None:

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import os
 import time
-from _socket import SHUT_WR
 from _thread import allocate_lock, start_new_thread
 
 from agora.shim.calls import Calls
 from agora.shim.frames import answered, key_of, lost, read
 from agora.shim.pipes import hung_up, say, wait_for
-from agora.shim.reaching import Connected, Reach, Refused, Unwanted, hang_up
+from agora.shim.reaching import Connected, Reach, Refused, Unwanted, end_input, hang_up
 from agora.shim.signals import signals_blocked
 
 CHUNK = 65_536
@@ -88,7 +87,7 @@ class Relay:
         self._wake()
         # Who has the gate looks at `_closed_at` after giving it back.
         if self._gate.acquire(blocking=False):
-            self._end_input()
+            end_input(self._sock)
             self._gate.release()
         # The other thread has the last word: the server may still answer what is under way.
         while True:
@@ -98,14 +97,8 @@ class Relay:
         """Take no more from the client: what is under way comes to its end. May be called by a signal handler."""
         self._ended = True
         self._ended_at = self._ended_at or time.monotonic()
-        self._end_input()
+        end_input(self._sock)
         self._wake()
-
-    def _end_input(self) -> None:
-        try:
-            self._sock.shutdown(SHUT_WR)
-        except OSError:
-            pass
 
     def _wake(self) -> None:
         self._dormant = False
@@ -362,10 +355,7 @@ class Relay:
         sock = self._sock
         self._gate.release()
         if self._ended or self._closed_at is not None:
-            try:
-                sock.shutdown(SHUT_WR)
-            except OSError:
-                pass
+            end_input(sock)
 
     # ------------------------------------------------------------------ beside both
 

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.integration.processes import AGORA, PATIENCE, RunAgora, Serve, Served, environment
-from tests.integration.shared.conftest import HANDSHAKE, SHARED, eventually, kill_server, server_of
+from tests.integration.shared.conftest import SHARED, eventually, kill_server, server_of
 
 from agora.daemon import control
 from agora.shim.locking import locked
@@ -134,20 +134,6 @@ def unread(one: Served) -> int:
     import termios  # noqa: PLC0415 - as above
 
     return int.from_bytes(fcntl.ioctl(one.stdin.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
-
-
-@posix
-def test_a_session_without_a_standard_error_keeps_its_socket_to_itself(home: Path, project: Path) -> None:
-    done = subprocess.run(
-        ["sh", "-c", '"$@" 2>&-', "sh", *AGORA, "serve"],
-        input=json.dumps(HANDSHAKE).encode() + b"\n",
-        stdout=subprocess.PIPE,
-        env=environment(home, SHARED),
-        cwd=project,
-        timeout=2 * PATIENCE,
-        check=True,
-    )
-    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "agora"
 
 
 @posix

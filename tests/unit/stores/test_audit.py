@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PATIENCE, Desk, MakeDesk
 from tests.property.dictionary import Dictionary, Row
+from tests.unit.stores.history import tell
 
 from agora.maintenance.revert import Reverter
 from agora.model.audit import Head, Plan, Reverted, Verified, Wanted, Writer
@@ -441,12 +442,7 @@ def test_a_store_that_is_not_there_yet_has_an_empty_whole_journal(tmp_path: Path
 @pytest.fixture
 def told(desk: Desk) -> Desk:
     """A desk with ten changes of several kinds by two agents; the note of the last three is purged."""
-    one = desk.save("A", "ann", key="k", tags=("t",)).id
-    desk.save("B", "bob", key="k")
-    desk.save("loose", "ann")
-    desk.save("loose", "bob", metadata={"x": "é"})
-    desk.forget(one, reason="wrong")
-    desk.restore(one)
+    tell(desk)
     going = desk.save("going").id
     desk.forget(going)
     purging = desk.store.purging()

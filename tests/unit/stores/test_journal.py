@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.unit.stores.history import tell
 
 from agora.stores.sqlite.audit_chain import verified
 
@@ -22,12 +23,7 @@ def broken_at(connection: sqlite3.Connection) -> int | None:
 @pytest.fixture
 def told(desk: Desk) -> Desk:
     """A desk with eight changes of several kinds by two agents."""
-    one = desk.save("A", "ann", key="k", tags=("t",)).id
-    desk.save("B", "bob", key="k")
-    desk.save("loose", "ann")
-    desk.save("loose", "bob", metadata={"x": "é"})
-    desk.forget(one, reason="wrong")
-    desk.restore(one)
+    tell(desk)
     desk.save("brief", lives=1)
     desk.clock.advance(seconds=2)
     desk.save("brief")
