@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,11 @@ from tests.protocol.prompted import ARGUMENTS, GIVEN, got
 from tests.protocol.spec import spec
 
 pytestmark = pytest.mark.anyio
+
+
+def unmarked(text: str) -> str:
+    """A prompt's text, whatever marks were drawn for the notes in it."""
+    return re.sub(r"data-[0-9a-f]{16}", "data-MARK", text)
 
 
 async def refused(client: Client, name: str, **given: str) -> dict[str, Any]:
@@ -45,7 +51,7 @@ async def test_every_prompt_is_there_in_both_languages_with_nothing_left_open(li
                 texts[language] = await got(client, name, **given, **{ARGUMENTS[name][-1]: language})
                 assert "{{" not in texts[language], name
                 assert all(value in texts[language] for value in given.values()), name
-            assert texts["en"] == await got(client, name, **given)
+            assert unmarked(texts["en"]) == unmarked(await got(client, name, **given)), name
             italian = {language: "istruzion" in text or " che " in text for language, text in texts.items()}
             assert italian == {"en": False, "it": True}, name
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import PATIENCE, Desk
+from tests.conftest import Desk
 
 from agora.exchange import native, sources, targets
 from agora.exchange.exporting import Exporter
@@ -28,6 +28,8 @@ from agora.text.identity import content_hash
 from agora.text.ids import new_id
 
 LIMIT = 262_144
+PATIENCE = 300.0
+"""Seconds for a whole file, also of twelve thousand rows beside other tests."""
 NOON = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
 
 
