@@ -2,10 +2,11 @@
 
     AgoraError
       InvalidInput            PayloadTooLarge, InvalidNamespace, SecretRefused
-      NotFound                NoteNotFound
+      NotFound                NoteNotFound, BackendNotFound, ToolNotFound
       Conflict
-      AccessDenied            NamespaceDenied, AuthorityRequired
+      AccessDenied            NamespaceDenied, AuthorityRequired, ReadOnlyBackend, ToolQuarantined
       LimitReached            RateLimited, QuotaExceeded
+      BackendError            BackendUnavailable, BackendTimeout, BackendRefused, BackendProtocolError, OutcomeUnknown
       StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt, IndexUnavailable
       EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, EncoderUnavailable, WarmingUp
       ConfigError             UnknownKey, MissingExtra
@@ -107,6 +108,18 @@ class NoteNotFound(NotFound):
     code = "note_not_found"
 
 
+class BackendNotFound(NotFound):
+    """There is no backend of that name."""
+
+    code = "backend_not_found"
+
+
+class ToolNotFound(NotFound):
+    """The backend has no tool of that name."""
+
+    code = "tool_not_found"
+
+
 class Conflict(AgoraError):
     """The change contradicts what is stored."""
 
@@ -129,6 +142,79 @@ class AuthorityRequired(AccessDenied):
     """Only a caller of higher origin may do this; nothing was changed."""
 
     code = "authority_required"
+
+
+class ReadOnlyBackend(AccessDenied):
+    """The call may change something, or nothing says that it does not, and here only reading is allowed."""
+
+    code = "read_only_backend"
+
+
+class ToolQuarantined(AccessDenied):
+    """The backend has changed what this tool says of itself; until a person approves that, it is not called."""
+
+    code = "tool_quarantined"
+    default_hint = "agora_backends shows what changed; a person has to approve it first."
+
+
+class BackendError(AgoraError):
+    """Another MCP server did not do what it was asked; `backend` names it."""
+
+    code = "backend_error"
+
+    def __init__(self, backend: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{backend}: {message}", hint=hint)
+        self.backend = backend
+
+    def details(self) -> dict[str, Any]:
+        """As `AgoraError.details`, with `backend`."""
+        return super().details() | {"backend": self.backend}
+
+
+class BackendUnavailable(BackendError):
+    """The backend cannot be reached or started; the call was not sent."""
+
+    code = "backend_unavailable"
+    default_hint = "agora_backends shows its state and its last error."
+    retryable = True
+
+
+class BackendTimeout(BackendError):
+    """The backend did not answer in time, and was told that nobody waits any more."""
+
+    code = "backend_timeout"
+    retryable = True
+
+
+class BackendRefused(BackendError):
+    """The backend answered with an error of the protocol; `number` is its code, `data` what came with it."""
+
+    code = "backend_refused"
+
+    def __init__(
+        self, backend: str, message: str, number: int, data: object = None, *, hint: str | None = None
+    ) -> None:
+        super().__init__(backend, message, hint=hint)
+        self.number = number
+        self.data = data
+
+    def details(self) -> dict[str, Any]:
+        """As `BackendError.details`, with `number`, and `data` where there is any."""
+        found = super().details() | {"number": self.number}
+        return found if self.data is None else found | {"data": abridge(self.data)}
+
+
+class BackendProtocolError(BackendError):
+    """What the backend sends is not what the protocol asks for."""
+
+    code = "backend_protocol_error"
+
+
+class OutcomeUnknown(BackendError):
+    """The call was sent and its answer never came: the change that it asks for may have happened."""
+
+    code = "outcome_unknown"
+    default_hint = "Look what became of it before you call again: a second call may do it twice."
 
 
 class LimitReached(AgoraError):

@@ -9,7 +9,10 @@ from pydantic import BaseModel, BeforeValidator, Field, SecretStr, StringConstra
 
 from agora.config.access import KEY as ACCESS
 from agora.config.access import AccessTable
+from agora.config.backends import KEY as BACKENDS
+from agora.config.backends import BackendTable
 from agora.config.bounds import LimitSettings, QuotaSettings, RedactionSettings
+from agora.config.gateway import GatewaySettings
 from agora.config.project import canonical_namespace
 from agora.config.sections import Seconds, Section, Whole, lower, number
 from agora.errors import InvalidNamespace
@@ -251,6 +254,10 @@ class Settings(Section):
     prompts: PromptSettings = PromptSettings()
     server: ServerSettings = ServerSettings()
     http: HttpSettings = HttpSettings()
+    gateway: GatewaySettings = GatewaySettings()
+    backends: tuple[BackendTable, ...] = Field(
+        default=(), description="Other MCP servers: the tables `[[backends]]`, see docs/gateway.md."
+    )
     access: tuple[AccessTable, ...] = Field(
         default=(), description="Who may do what in which namespaces: the tables `[[access]]`, see docs/access.md."
     )
@@ -274,7 +281,7 @@ def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             yield from _walk(field.annotation, f"{key}.")
             continue
-        if key == ACCESS:
+        if key in {ACCESS, BACKENDS}:
             # A list of tables has no place in a table of values, nor in a variable.
             continue
         variable = "AGORA_" + key.replace(".", "_").upper()

@@ -115,6 +115,13 @@ def test_every_setting_can_be_set_in_the_file_and_by_its_variable(tmp_path: Path
         "http.sse": "true",
         "http.rate": "2.5",
         "http.idle_seconds": "60",
+        "gateway.mode": "'semantic'",
+        "gateway.read_threshold": "0.4",
+        "gateway.write_threshold": "0.7",
+        "gateway.semantic_threshold": "0.6",
+        "gateway.expose": "'github, fetch'",
+        "gateway.result_bytes": "2000",
+        "gateway.result_hours": "2",
     }
     assert {"home", *values} == {setting.key for setting in SETTINGS}
     lines = [f"{key} = {value}" for key, value in values.items()]

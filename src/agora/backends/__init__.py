@@ -1,0 +1,1 @@
+"""Sessions with other MCP servers: processes that speak over their standard streams, and addresses that speak HTTP."""
