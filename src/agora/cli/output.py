@@ -155,12 +155,14 @@ def checks(found: Sequence[Data]) -> None:
             line(f"        {check['hint']}")
 
 
-def configuration(rows: Sequence[Row], file: str) -> None:
-    """Each setting, its value and its source."""
+def configuration(rows: Sequence[Row], backends: Sequence[Data], file: str) -> None:
+    """Each setting, its value and its source; each backend."""
     width = max(len(row.key) for row in rows)
     for row in rows:
         line(f"{row.key:<{width}}  {'none' if row.value is None else row.value}  ({row.source})")
     line("")
+    for each in backends:
+        line(f"backend {each['name']}: {each['transport']}, {each.get('command') or each['host']}  ({each['place']})")
     line(f"file: {file}")
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agora.config.load import Loaded
     from agora.daemon.hello import Hello
 
-_OWN = frozenset({"namespace.default", "agent"})
+_OWN = frozenset({"namespace.default", "agent", "gateway.expose"})
 """Settings that belong to one session and not to the server."""
 
 _KEPT = frozenset(
@@ -210,13 +210,18 @@ def _differing(one: Loaded, other: Loaded) -> list[str]:
 
     keys = [*(row.key for row in SETTINGS if row.key not in _OWN), "access"]
     differing = [key for key in keys if value_of(one.settings, key) != value_of(other.settings, key)]
-    if "home" in differing and _is_one_folder(one.settings.home, other.settings.home):
+    if "home" in differing and _is_one(one.settings.home, other.settings.home):
         differing.remove("home")
+    # The server takes up what changes in its own file while it runs; of another file it knows nothing.
+    if one.settings.backends != other.settings.backends and not _is_one(one.place, other.place):
+        differing.append("backends")
     return differing
 
 
-def _is_one_folder(one: Path, other: Path) -> bool:
-    """Whether the two name the same folder, as with a link on the way to it."""
+def _is_one(one: Path, other: Path) -> bool:
+    """Whether the two name the same file or folder, as with a link on the way to it."""
+    if one == other:
+        return True
     try:
         return one.samefile(other)
     except OSError:

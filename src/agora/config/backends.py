@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,11 +25,12 @@ class BackendTable:
     transport: Wire
     description: str = ""
     command: str = ""
-    args: tuple[str, ...] = ()
+    """A name that is looked up on the PATH, or a whole path."""
+    args: tuple[str, ...] = field(default=(), repr=False)
     cwd: str | None = None
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Every variable that the child gets beside the few that a program needs to run."""
-    url: str = ""
+    url: str = field(default="", repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     bearer_token: str | None = field(default=None, repr=False)
     read_only: bool = False
@@ -56,3 +59,20 @@ class BackendTable:
     """Whether results of reading calls are saved as notes of origin `tool`."""
     place: str = field(default="", compare=False)
     """File and line, as a reader is shown them; tables are equal wherever they stand."""
+    number: int = field(default=0, compare=False)
+    """Which of the file's tables it is, from 1 on."""
+
+    @property
+    def label(self) -> str:
+        """How messages name it, as in `backends[2] "github"`."""
+        return f'{KEY}[{self.number}] "{self.name}"'
+
+
+def identity(table: BackendTable) -> str:
+    """SHA-256, in hexadecimal, of what makes the backend this program and no other: how it is reached, and where.
+
+    Of a table as it is written: variables are names then, so a renewed secret changes nothing. Neither does the
+    environment, nor a header, nor the name.
+    """
+    parts = [table.transport, table.command, table.args, table.cwd, table.url]
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode("ascii")).hexdigest()

@@ -39,6 +39,11 @@ class Loaded:
     sources: Mapping[str, str]
     file: Path | None
 
+    @property
+    def place(self) -> Path:
+        """The configuration file, whether it is there or not."""
+        return self.file or self.settings.home / FILE_NAME
+
     def rows(self) -> list[Row]:
         """Every setting in the order of the documentation."""
         return [Row(key, plain(value_of(self.settings, key)), self.sources[key], text) for key, _, _, text in SETTINGS]

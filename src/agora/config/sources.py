@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agora.config import access
+from agora.config import access, backend_reading
+from agora.config.backends import KEY as BACKENDS
 from agora.config.settings import SECTIONS, SETTINGS
 from agora.config.suggest import did_you_mean, nearest
+from agora.config.toml_file import cannot_be_read, read_toml
+from agora.config.variables import expand
 from agora.errors import ConfigError, UnknownKey
 
 KEYS = tuple(setting.key for setting in SETTINGS)
@@ -84,18 +86,11 @@ def from_file(path: Path, env: Mapping[str, str], *, required: bool) -> dict[str
     not set. Messages begin with file and line.
     """
     try:
-        # Windows editors put a byte order mark before the text.
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        if not required and isinstance(error, FileNotFoundError | NotADirectoryError):
+        text, tables = read_toml(path, unreadable=_NAME_A_FILE)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not required:
             return None
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}", hint=_NAME_A_FILE) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8 text", hint="Save the file as UTF-8.") from error
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _not_toml(path, text, error) from error
+        raise cannot_be_read(path, error, _NAME_A_FILE) from error
     found: dict[str, Found] = {}
     for key, value in _leaves(path, text, tables):
         where = _place(path, text, key)
@@ -105,10 +100,8 @@ def from_file(path: Path, env: Mapping[str, str], *, required: bool) -> dict[str
 
 
 _NAME_A_FILE = f"Point {CONFIG_VARIABLE} at a file that can be read, or unset it."
-_VARIABLE = re.compile(r"\$(?P<literal>\$)?\{(?P<name>[^}]*)\}")
 _HEADER = re.compile(r"\s*\[\[?\s*(?P<table>[^\[\]]+?)\s*\]")
 _KEY = re.compile(r"\s*(?P<key>[^=#\[]+?)\s*=")
-_PLACE = re.compile(r"\s*\(at line (?P<line>\d+), column \d+\)|\s*\(at end of document\)")
 
 
 def _leaves(path: Path, text: str, tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -125,36 +118,23 @@ def _leaves(path: Path, text: str, tables: Mapping[str, Any], prefix: str = "") 
             yield key, value
         elif key == access.KEY:
             yield key, access.read_tables(path, text, value)
+        elif key == BACKENDS:
+            yield key, backend_reading.read_tables(path, text, value)
         else:
             raise UnknownKey(
                 f"{_place(path, text, key)}: unknown setting {key!r}",
-                hint=did_you_mean(key, (*KEYS, *sorted(SECTIONS), access.KEY), otherwise=_ALL),
+                hint=did_you_mean(key, (*KEYS, *sorted(SECTIONS), access.KEY, BACKENDS), otherwise=_ALL),
             )
 
 
 def _expand(text: str, key: str, where: str, env: Mapping[str, str]) -> str:
-    def replaced(match: re.Match[str]) -> str:
-        if match["literal"]:
-            return match[0][1:]
-        try:
-            return env[match["name"]]
-        except KeyError:
-            raise ConfigError(
-                f"{where}: {key} needs the environment variable {match['name']!r}, which is not set",
-                hint="Set the variable, or write $${...} for the characters themselves.",
-            ) from None
+    def missing(name: str) -> ConfigError:
+        return ConfigError(
+            f"{where}: {key} needs the environment variable {name!r}, which is not set",
+            hint="Set the variable, or write $${...} for the characters themselves.",
+        )
 
-    return _VARIABLE.sub(replaced, text)
-
-
-def _not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> ConfigError:
-    message = str(error)
-    place = _PLACE.search(message)
-    line = (place and place["line"]) or text.count("\n") + 1
-    return ConfigError(
-        f"{path}:{line}: is no valid TOML: {_PLACE.sub('', message)}",
-        hint='A text value needs quotes, as in level = "info".',
-    )
+    return expand(text, env, missing)
 
 
 def _place(path: Path, text: str, key: str) -> str:
