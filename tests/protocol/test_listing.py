@@ -18,7 +18,8 @@ from agora.config.bounds import LimitSettings
 from agora.memory.packing import DEFAULT_BUDGET
 from agora.protocol.schemas import ID, KIND, NOT_BLANK
 from agora.protocol.server import INSTRUCTIONS
-from agora.protocol.tools.table import BY_NAME, CORE, TABLE, Tool
+from agora.protocol.tools.table import BY_NAME, CORE, TABLE
+from agora.protocol.tools.tool import Tool
 
 SOURCE = Path(__file__).parents[2] / "src"
 NAMES = ["agora_save", "agora_query", "agora_get", "agora_crossref", "agora_forget", "agora_restore", "agora_status"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from agora.errors import Cancelled, DeadlineExceeded
 
@@ -10,6 +11,7 @@ class _Telling:
     """What a call says of itself, shared by its deadlines."""
 
     words = ""
+    step: Callable[[float, float | None, str | None], None] | None = None
 
 
 class Deadline:
@@ -33,6 +35,15 @@ class Deadline:
     def tell(self, words: str) -> None:
         """Say what the call is at, in a few words, for whoever waits for it."""
         self._telling.words = words
+
+    def progress(self, done: float, total: float | None, words: str | None) -> None:
+        """Pass on how far the work is, as whoever does it counts: for a caller that has asked to `follow`."""
+        if self._telling.step is not None:
+            self._telling.step(done, total, words)
+
+    def follow(self, step: Callable[[float, float | None, str | None], None]) -> None:
+        """Have `step` called with every `progress`, in whatever thread that is; it must be quick and never raise."""
+        self._telling.step = step
 
     def within(self, seconds: float) -> Deadline:
         """An earlier deadline, at most `seconds` from now, that is cancelled together with this one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mcp_types as types
@@ -12,6 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agora.errors import AccessDenied, AgoraError, InvalidInput, NotFound
 from agora.protocol.fence import fenced, recalls
+from agora.protocol.tools.gateway import MEDIA
 from agora.unseen import in_json, shown
 
 
@@ -34,12 +35,22 @@ def succeeded(result: dict[str, Any], recalled: Sequence[str]) -> types.CallTool
     `recalled` names the members that hold text that was saved: a result with any stands between the marks of a fence.
     In the text, characters that drive a terminal or are not seen are JSON escapes; it reads as the same result.
     """
+    media = [block for each in result.pop(MEDIA, ()) if (block := _media(each)) is not None]
     words = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     if recalls(result, recalled):
         result, words = fenced(result, words)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=in_json(words))], structured_content=result
+        content=[types.TextContent(type="text", text=in_json(words)), *media], structured_content=result
     )
+
+
+def _media(block: Mapping[str, Any]) -> types.ImageContent | types.AudioContent | None:
+    """A picture or a sound of another server, if it is one."""
+    kind = types.ImageContent if block.get("type") == "image" else types.AudioContent
+    try:
+        return kind(type=block["type"], data=block["data"], mime_type=block["mimeType"])
+    except (KeyError, ValueError):
+        return None
 
 
 RESOURCE_NOT_FOUND = -32002

@@ -95,6 +95,8 @@ class Peer:
         self.connection = connection
         self.roots = Roots(log)
         self.share = Share()
+        self.waiting = Share()
+        """Its share of the calls that wait for other programs."""
         self.subscriptions: Subscriptions | None = None
         self.log = ClientLog()
         self.lifecycle = connection.lifecycle

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import anyio
@@ -31,11 +33,23 @@ _THREADS = 48
 _KEPT = 16
 """So many of them are for clients of whom nothing else runs: no number of busy clients can take them all either."""
 
+_WAITING = 256
+_WAITING_EACH = 64
+"""Calls that wait for other programs at the same time: of all clients, and of one."""
+
 _GRACE = 2.0
 """Seconds after its deadline that a call has to stop by itself; then it is answered for."""
 
 _BEAT = 1.0
 """Seconds between two notes of progress to a client that asked for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Whose turn it is, and the threads; one that was given up keeps its place here until it is done."""
+
+    turns: Turns
+    threads: anyio.CapacityLimiter
 
 
 class Runner:
@@ -47,12 +61,17 @@ class Runner:
         self.find = find
         self._seconds = seconds
         self._log = log
-        self._turns = Turns(_THREADS, kept=_KEPT)
-        # A thread that was given up keeps its place here until it is done.
-        self._threads = anyio.CapacityLimiter(_THREADS)
+        self._working = _Places(Turns(_THREADS, kept=_KEPT), anyio.CapacityLimiter(_THREADS))
+        self._waiting = _Places(
+            Turns(_WAITING, each=_WAITING_EACH, kept=_WAITING // 4), anyio.CapacityLimiter(_WAITING)
+        )
 
-    async def call(self, ctx: ServerRequestContext[Any, Any], name: str, work: Callable[[Calling], T]) -> T:
+    async def call(
+        self, ctx: ServerRequestContext[Any, Any], name: str, work: Callable[[Calling], T], *, waits: bool = False
+    ) -> T:
         """What `work` returns, run in a worker thread; a request that the client cancels stops at its next step.
+
+        `waits`: that it does little but wait for another program, so that many of them may run at the same time.
 
         Raises: AgoraError as `work` does; MCPError -32603 for anything else, without a word of what it was.
         """
@@ -60,7 +79,7 @@ class Runner:
         peer = self.find(ctx)
         try:
             await peer.roots.follow(ctx, peer.connection.root)
-            found = await self._run(ctx, work, peer, deadline)
+            found = await self._run(ctx, work, peer, deadline, self._waiting if waits else self._working)
         except AgoraError as error:
             outcome = error.code
             self._log.info("call refused", tool=name, code=error.code)
@@ -96,16 +115,22 @@ class Runner:
             raise protocol_error(error, ctx.protocol_version) from error
 
     async def _run(
-        self, ctx: ServerRequestContext[Any, Any], work: Callable[[Calling], T], peer: Peer, deadline: Deadline
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        work: Callable[[Calling], T],
+        peer: Peer,
+        deadline: Deadline,
+        places: _Places,
     ) -> T:
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
         calling = Calling(peer.connection, info.name if info else "", info.version if info else "", deadline)
         beats = asyncio.create_task(_beats(ctx, deadline))
+        deadline.follow(_passing(ctx, beats))
         try:
             with anyio.move_on_after(deadline.seconds + _GRACE):
-                async with self._turns.turn(peer.share):
+                async with places.turns.turn(peer.waiting if places is self._waiting else peer.share):
                     return await anyio.to_thread.run_sync(
-                        lambda: work(calling), abandon_on_cancel=True, limiter=self._threads
+                        lambda: work(calling), abandon_on_cancel=True, limiter=places.threads
                     )
         finally:
             beats.cancel()
@@ -115,6 +140,31 @@ class Runner:
             f"the call took longer than its deadline of {deadline.seconds:g} s and did not stop",
             hint="A change may still happen. Look before you try again; saving the same text twice keeps one note.",
         )
+
+
+def _passing(
+    ctx: ServerRequestContext[Any, Any], beats: asyncio.Task[None]
+) -> Callable[[float, float | None, str | None], None]:
+    """Passes on the progress that the work itself counts, from whatever thread, in place of seconds."""
+    loop, telling = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+    async def tell(done: float, total: float | None, words: str | None) -> None:
+        # The client may be gone, which ends its call by itself.
+        with suppress(Exception):
+            await ctx.session.report_progress(done, total, None if words is None else shown(words))
+
+    def begin(done: float, total: float | None, words: str | None) -> None:
+        # Two counts must not mix: the client is promised rising numbers.
+        beats.cancel()
+        task = loop.create_task(tell(done, total, words))
+        telling.add(task)
+        task.add_done_callback(telling.discard)
+
+    def step(done: float, total: float | None, words: str | None) -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(begin, done, total, words)
+
+    return step
 
 
 async def _beats(ctx: ServerRequestContext[Any, Any], deadline: Deadline) -> None:

@@ -23,9 +23,11 @@ from agora.protocol.resources.serving import ResourceHandlers, only_page
 from agora.protocol.running import Done, Runner
 from agora.protocol.schemas import Schema
 from agora.protocol.services import Services
-from agora.protocol.subscriptions import Subscriptions
+from agora.protocol.subscriptions import Subscriptions, client_of
+from agora.protocol.tools.gateway_table import GATEWAY
 from agora.protocol.tools.handlers import Tools
-from agora.protocol.tools.table import COMMON, PIN, Tool
+from agora.protocol.tools.table import PIN
+from agora.protocol.tools.tool import COMMON, Tool
 from agora.protocol.wording import in_words
 
 Context = ServerRequestContext[Any, Any]
@@ -220,15 +222,18 @@ def _roots_changed(runner: Runner) -> Callable[[Context, types.NotificationParam
 class _Calls:
     def __init__(self, services: Services, runner: Runner) -> None:
         self.by_name = {tool.name: tool for tool in (*services.offered, PIN)}
-        self._listed = [_as_listed(tool) for tool in services.offered]
+        gateway = {tool.name for tool in GATEWAY}
+        self._listed = [_as_listed(tool) for tool in services.offered if tool.name not in gateway]
+        self._with_backends = [_as_listed(tool) for tool in services.offered]
+        self._backends = services.backends
         self._tools = services.tools
         self._runner = runner
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Answer `tools/list`: the same for every client, in the order of the table."""
-        del ctx
+        """Answer `tools/list`, in the order of the table; what reaches other servers, where there are any."""
         only_page(params)
-        return types.ListToolsResult(tools=self._listed)
+        caller = self._runner.find(ctx).connection.caller(client_of(ctx))
+        return types.ListToolsResult(tools=self._with_backends if self._backends(caller) else self._listed)
 
     async def call(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Answer `tools/call`.
@@ -239,8 +244,11 @@ class _Calls:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {abridge(params.name)}")
         name, given = params.name, params.arguments or {}
         try:
-            found = await self._runner.call(ctx, name, lambda calling: self._tools.answer(name, given, calling))
-            return succeeded(found, self.by_name[name].recalled)
+            tool = self.by_name[name]
+            found = await self._runner.call(
+                ctx, name, lambda calling: self._tools.answer(name, given, calling), waits=tool.open_world
+            )
+            return succeeded(found, tool.recalled)
         except AgoraError as error:
             return failed(error)
 
@@ -285,7 +293,9 @@ def _typed(rules: Schema) -> Schema:
 
 def _hints(tool: Tool) -> types.ToolAnnotations:
     if tool.read_only:
-        return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        return types.ToolAnnotations(read_only_hint=True, open_world_hint=tool.open_world)
     return types.ToolAnnotations(
-        destructive_hint=tool.destructive, idempotent_hint=True if tool.idempotent else None, open_world_hint=False
+        destructive_hint=tool.destructive,
+        idempotent_hint=True if tool.idempotent else None,
+        open_world_hint=tool.open_world,
     )

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agora.memory.watching import Watch
+from agora.model.caller import Caller
 from agora.protocol.prompts.prompts import Prompts
 from agora.protocol.resources.resources import Resources
 from agora.protocol.tools.handlers import Tools
-from agora.protocol.tools.table import TABLE, Tool
+from agora.protocol.tools.table import TABLE
+from agora.protocol.tools.tool import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +21,5 @@ class Services:
     resources: Resources | None = None
     prompts: Prompts | None = None
     watch: Watch | None = None
+    backends: Callable[[Caller], bool] = lambda _: False
+    """Whether there are other servers that a caller may use: else it is not told of the tools that reach them."""

@@ -31,6 +31,18 @@ Changed = Callable[["Link", str, Mapping[str, Any]], None]
 """Told of a backend's notification, on the event loop."""
 
 
+Check = Callable[[], Awaitable[None]]
+"""Raises if a request must not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    reads: bool
+    ends: float
+    progress: Progress | None
+    check: Check | None
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """The result of a request, the seconds it took and how often it was made."""
@@ -97,10 +109,12 @@ class Link:
         reads: bool,
         seconds: float,
         progress: Progress | None = None,
+        check: Check | None = None,
     ) -> Answered:
         """The result of one request, made again where that can do no harm.
 
-        `reads`: that it changes nothing. `seconds` bounds all of it, waiting for its turn included.
+        `reads`: that it changes nothing. `seconds` bounds all of it, waiting for its turn included. `check` is called
+        before each try, once the session is open, and may raise to prevent it.
 
         Raises: BackendUnavailable, BackendTimeout, BackendRefused, BackendProtocolError; OutcomeUnknown for what may
         have changed something; RateLimited; ConfigError for a variable that is not set.
@@ -119,21 +133,19 @@ class Link:
             ) from None
         self.running += 1
         try:
-            return await self._tried(method, params, reads, ends, progress)
+            return await self._tried(method, params, _Try(reads, ends, progress, check))
         finally:
             self.running -= 1
             self._places.release()
 
-    async def _tried(
-        self, method: str, params: Mapping[str, Any], reads: bool, ends: float, progress: Progress | None
-    ) -> Answered:
+    async def _tried(self, method: str, params: Mapping[str, Any], given: _Try) -> Answered:
         attempt = 0
         while True:
             attempt += 1
             began = self._monotonic()
             self.health.admit()
             try:
-                result = await self._once(method, params, ends, progress)
+                result = await self._once(method, params, given)
             except BackendRefused:
                 self.health.succeeded(self._monotonic() - began)
                 raise
@@ -141,9 +153,9 @@ class Link:
                 self.health.failed(error.message)
                 await self._end_if_hung()
                 pause = self.table.retry_delay * 2.0 ** (attempt - 1)
-                left = attempt <= self.table.max_retries and self._monotonic() + pause < ends
-                if not left or not self._may_repeat(error, reads):
-                    raise self._as_told(error, reads) from error
+                left = attempt <= self.table.max_retries and self._monotonic() + pause < given.ends
+                if not left or not self._may_repeat(error, given.reads):
+                    raise self._as_told(error, given.reads) from error
                 self._log.info("backend asked again", backend=self.table.name, method=method, code=error.code)
                 # What was lost is often back at once, as a server that was restarted; what fails again takes longer.
                 await asyncio.sleep(pause if attempt > 1 else 0.0)
@@ -155,14 +167,14 @@ class Link:
                 self.health.succeeded(seconds)
                 return Answered(result, seconds, attempt)
 
-    async def _once(
-        self, method: str, params: Mapping[str, Any], ends: float, progress: Progress | None
-    ) -> dict[str, Any]:
+    async def _once(self, method: str, params: Mapping[str, Any], given: _Try) -> dict[str, Any]:
         session = await self._open()
-        left = min(self.table.timeout, ends - self._monotonic())
+        if given.check is not None:
+            await given.check()
+        left = min(self.table.timeout, given.ends - self._monotonic())
         if left <= 0:
             raise _NotStarted(self.table.name, "took so long to start that no time is left for the call")
-        return await session.request(method, params, seconds=left, progress=progress)
+        return await session.request(method, params, seconds=left, progress=given.progress)
 
     async def _end_if_hung(self) -> None:
         """End a session that answers nothing: the next try gets a new one."""
@@ -231,6 +243,26 @@ class Link:
         except BaseException:
             await session.close()
             raise
+
+    async def ready(self) -> Session:
+        """The open session, started if it has to be; whoever waits is not counted as a call.
+
+        Raises: as `request`.
+        """
+        if (session := self.session) is not None:
+            return session
+        self.health.admit()
+        began = self._monotonic()
+        try:
+            session = await self._open()
+        except BackendError as error:
+            self.health.failed(error.message)
+            raise
+        except BaseException:
+            self.health.let_go()
+            raise
+        self.health.succeeded(self._monotonic() - began)
+        return session
 
     async def close(self) -> None:
         """End the session; later requests are refused."""

@@ -16,7 +16,9 @@ from agora.protocol import arguments, schemas
 from agora.protocol.context import Calling, Connection
 from agora.protocol.redacting import Checked, Guard
 from agora.protocol.tools import crossref, shapes
-from agora.protocol.tools.table import CALLABLE, Tool
+from agora.protocol.tools.gateway import GatewayTools
+from agora.protocol.tools.table import CALLABLE
+from agora.protocol.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agora.memory.notes import Notes
@@ -46,8 +48,13 @@ class Tools:
         limits: Limits,
         about: Callable[[], dict[str, Any]],
         guard: Guard | None = None,
+        *,
+        gateway: GatewayTools | None = None,
     ) -> None:
-        """`about` tells of the process for the status: version, paths, transport. By default secrets are replaced."""
+        """`about` tells of the process for the status: version, paths, transport. By default secrets are replaced.
+
+        Without a `gateway` the tools that reach other servers are not there.
+        """
         self._notes = notes
         self._guard = guard or Guard()
         self._clock = clock
@@ -65,6 +72,13 @@ class Tools:
             "agora_pin": self._pin,
             "agora_status": self._status,
         }
+        self._gateway = gateway
+        if gateway is not None:
+            self._handlers |= {
+                "agora_route": gateway.route,
+                "agora_broadcast": gateway.broadcast,
+                "agora_backends": gateway.backends,
+            }
 
     def call(
         self,
@@ -95,9 +109,12 @@ class Tools:
         self, tool: Tool, checked: Checked, connection: Connection, client: str, version: str, deadline: Deadline
     ) -> dict[str, Any]:
         name, given = tool.name, checked.value
+        handler = self._handlers.get(name)
+        if handler is None:
+            raise NotFound(f"unknown tool: {name}", hint="No other MCP servers are reached from here.")
         caller = lowered(_caller(tool, given, connection, client, version), given.get("origin"))
         try:
-            result = self._handlers[name](given, caller, deadline)
+            result = handler(given, caller, deadline)
         except StoreError as error:
             self._troubles[tool.read_only] = error.details()
             raise
@@ -158,6 +175,9 @@ class Tools:
             # A status that fails tells less than one that says why.
             found, problems = {}, [error.details()]
         problems += [trouble for trouble in self._troubles.copy().values() if trouble not in problems]
+        if self._gateway is not None:
+            found["backends"], amiss = self._gateway.summary(caller)
+            problems += amiss
         health = "ok" if not problems else "degraded"
         told = {
             "health": health,
@@ -175,8 +195,9 @@ def check(tool: Tool, given: Arguments, guard: Guard, limits: Limits) -> Checked
 
     Raises: InvalidInput, SecretRefused; PayloadTooLarge.
     """
-    checked = guard.arguments(given)
-    checked = replace(checked, value=schemas.check(tool.input, checked.value))
+    raw = {name: given[name] for name in tool.verbatim if name in given}
+    checked = guard.arguments({name: value for name, value in given.items() if name not in raw})
+    checked = replace(checked, value=schemas.check(tool.input, checked.value | raw))
     if checked.too_much:
         content, query = (checked.value.get(name, "") for name in ("content", "query"))
         # Else the tool refuses it, with the limit and the size.

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from agora.errors import ConfigError
 from agora.model.caller import RANKS
-from agora.protocol.fence import FENCE, FENCE_END
-from agora.protocol.schemas import ID, KIND, NOT_BLANK, Schema, arguments, array, text, whole
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """One tool. `claims` names the arguments by which a call says who it is.
-
-    `recalled` names the members of its result that hold what somebody saved: texts, titles, tags, names of agents.
-    """
-
-    name: str
-    title: str
-    description: str
-    input: Schema
-    output: Schema
-    read_only: bool = False
-    destructive: bool = False
-    idempotent: bool = False
-    claims: tuple[str, ...] = field(default=())
-    recalled: tuple[str, ...] = field(default=())
-
+from agora.protocol.schemas import ID, KIND, NOT_BLANK, arguments, array, text, whole
+from agora.protocol.tools.gateway_table import GATEWAY
+from agora.protocol.tools.tool import INTEGER, OBJECT, ROWS, STRING, STRINGS, Tool, out
 
 _ID = {"type": "string", "pattern": ID}
 _TAG = {"type": "string", "pattern": NOT_BLANK, "maxLength": 64}
@@ -48,30 +28,6 @@ _SEARCHED = text(
 _TIME = "ISO 8601 (local time), today, yesterday, or an age: 7d"
 _IDS = array("Ids, as n_…", _ID, minItems=1, maxItems=100)
 _METADATA = {"type": "object", "maxProperties": 64}
-
-
-_STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
-_ROWS: Schema = {"type": "array", "items": {"type": "object"}}
-_INTEGER: Schema = {"type": "integer"}
-_STRING: Schema = {"type": "string"}
-_OBJECT: Schema = {"type": "object"}
-_COUNTS: Schema = {"type": "object", "additionalProperties": {"type": "integer"}}
-
-
-COMMON: Schema = {
-    FENCE: _STRING,
-    "namespace": _STRING,
-    "namespace_rule": _STRING,
-    "redacted": _COUNTS,
-    "error": {"type": "object"},
-    FENCE_END: _STRING,
-}
-"""What may stand in the result of every tool; the marks of the fence where it holds what somebody saved."""
-
-
-def _out(**properties: Schema) -> Schema:
-    """Schema of a result; nothing is required of it, since a call that failed has `error` alone."""
-    return {"type": "object", "properties": properties | COMMON}
 
 
 TABLE: tuple[Tool, ...] = (
@@ -111,15 +67,15 @@ TABLE: tuple[Tool, ...] = (
                 "description": "Its origin, if lower than yours.",
             },
         ),
-        _out(
-            id=_STRING,
+        out(
+            id=STRING,
             status={"enum": ["created", "updated", "duplicate", "contested"]},
-            contests=_STRING,
-            duplicate_of=_STRING,
-            supersedes=_STRING,
-            version=_INTEGER,
-            related=_ROWS,
-            sequence=_INTEGER,
+            contests=STRING,
+            duplicate_of=STRING,
+            supersedes=STRING,
+            version=INTEGER,
+            related=ROWS,
+            sequence=INTEGER,
         ),
         claims=("agent", "session"),
         recalled=("related",),
@@ -153,33 +109,33 @@ TABLE: tuple[Tool, ...] = (
             },
             explain={"type": "boolean", "default": False, "description": "Add the parts of each score."},
         ),
-        _out(
+        out(
             results={
                 "type": "array",
                 "items": {
                     "type": "object",
                     "properties": {
-                        "id": _STRING,
-                        "type": _STRING,
-                        "title": _STRING,
-                        "content": _STRING,
+                        "id": STRING,
+                        "type": STRING,
+                        "title": STRING,
+                        "content": STRING,
                         "score": {"type": "number"},
-                        "agent": _STRING,
-                        "session": _STRING,
+                        "agent": STRING,
+                        "session": STRING,
                         "origin": {"enum": ["user", "agent", "tool", "web"]},
-                        "suspicious": _STRINGS,
-                        "created_at": _STRING,
-                        "tags": _STRINGS,
+                        "suspicious": STRINGS,
+                        "created_at": STRING,
+                        "tags": STRINGS,
                         "cut": {"type": "boolean"},
-                        "tokens": _INTEGER,
+                        "tokens": INTEGER,
                     },
                 },
             },
-            omitted=_INTEGER,
-            namespaces=_STRINGS,
-            mode=_STRING,
+            omitted=INTEGER,
+            namespaces=STRINGS,
+            mode=STRING,
             cached={"enum": [None, "L1", "L2"]},
-            sequence=_INTEGER,
+            sequence=INTEGER,
         ),
         read_only=True,
         idempotent=True,
@@ -191,13 +147,13 @@ TABLE: tuple[Tool, ...] = (
         "Read notes whole, by id: when a result was cut, or for the history of a key; superseded versions too. Returns"
         " the notes; unknown, forgotten, expired and purged ids are listed apart, never an error. Limit: 100 ids.",
         arguments(("ids",), ids=_IDS),
-        _out(
-            notes=_ROWS,
-            unknown=_STRINGS,
-            forgotten=_STRINGS,
-            expired=_STRINGS,
-            purged=_STRINGS,
-            sequence=_INTEGER,
+        out(
+            notes=ROWS,
+            unknown=STRINGS,
+            forgotten=STRINGS,
+            expired=STRINGS,
+            purged=STRINGS,
+            sequence=INTEGER,
         ),
         read_only=True,
         idempotent=True,
@@ -220,19 +176,19 @@ TABLE: tuple[Tool, ...] = (
             since=text("Only notes and changes not before: " + _TIME, maxLength=64),
             namespace=_SEARCHED,
         ),
-        _out(
-            notes=_INTEGER,
-            positions=_ROWS,
-            positions_omitted=_INTEGER,
-            timeline=_ROWS,
-            timeline_omitted=_INTEGER,
-            anchors=_ROWS,
-            anchors_omitted=_INTEGER,
-            verdicts=_ROWS,
-            verdicts_omitted=_INTEGER,
-            changed_by_others=_OBJECT,
-            namespaces=_STRINGS,
-            sequence=_INTEGER,
+        out(
+            notes=INTEGER,
+            positions=ROWS,
+            positions_omitted=INTEGER,
+            timeline=ROWS,
+            timeline_omitted=INTEGER,
+            anchors=ROWS,
+            anchors_omitted=INTEGER,
+            verdicts=ROWS,
+            verdicts_omitted=INTEGER,
+            changed_by_others=OBJECT,
+            namespaces=STRINGS,
+            sequence=INTEGER,
         ),
         read_only=True,
         idempotent=True,
@@ -255,15 +211,15 @@ TABLE: tuple[Tool, ...] = (
             dry_run={"type": "boolean", "default": True, "description": "false to really forget."},
             reason=text("Why; kept with the note.", maxLength=500),
         ),
-        _out(
+        out(
             dry_run={"type": "boolean"},
-            count=_INTEGER,
-            notes=_ROWS,
-            unknown=_STRINGS,
-            already_forgotten=_STRINGS,
-            kept_for_other_savers=_INTEGER,
-            protected=_STRINGS,
-            sequence=_INTEGER,
+            count=INTEGER,
+            notes=ROWS,
+            unknown=STRINGS,
+            already_forgotten=STRINGS,
+            kept_for_other_savers=INTEGER,
+            protected=STRINGS,
+            sequence=INTEGER,
         ),
         destructive=True,
         idempotent=True,
@@ -278,16 +234,16 @@ TABLE: tuple[Tool, ...] = (
         " an error if all are unknown."
         " Limit: 100 ids.",
         arguments(("ids",), ids=_IDS),
-        _out(
-            restored=_STRINGS,
-            restored_as_history=_STRINGS,
-            not_forgotten=_STRINGS,
-            expired=_STRINGS,
-            purged=_STRINGS,
-            duplicates=_OBJECT,
-            protected=_STRINGS,
-            unknown=_STRINGS,
-            sequence=_INTEGER,
+        out(
+            restored=STRINGS,
+            restored_as_history=STRINGS,
+            not_forgotten=STRINGS,
+            expired=STRINGS,
+            purged=STRINGS,
+            duplicates=OBJECT,
+            protected=STRINGS,
+            unknown=STRINGS,
+            sequence=INTEGER,
         ),
         idempotent=True,
     ),
@@ -298,16 +254,16 @@ TABLE: tuple[Tool, ...] = (
         " Returns health, every problem by name, counts of notes, agents and namespaces, index, model, sizes, paths."
         " Limit: 8 kB.",
         arguments(),
-        _out(
+        out(
             health={"enum": ["ok", "degraded"]},
-            problems=_ROWS,
-            notes=_OBJECT,
-            agents=_OBJECT,
-            namespaces=_OBJECT,
-            index=_OBJECT,
-            store=_OBJECT,
-            model=_OBJECT,
-            version=_STRING,
+            problems=ROWS,
+            notes=OBJECT,
+            agents=OBJECT,
+            namespaces=OBJECT,
+            index=OBJECT,
+            store=OBJECT,
+            model=OBJECT,
+            version=STRING,
         ),
         read_only=True,
         idempotent=True,
@@ -326,21 +282,21 @@ PIN = Tool(
         ids=_IDS,
         pinned={"type": "boolean", "default": True, "description": "false to unpin."},
     ),
-    _out(
+    out(
         pinned={"type": "boolean"},
-        changed=_STRINGS,
-        already=_STRINGS,
-        not_current=_STRINGS,
-        not_user=_STRINGS,
-        unknown=_STRINGS,
-        sequence=_INTEGER,
+        changed=STRINGS,
+        already=STRINGS,
+        not_current=STRINGS,
+        not_user=STRINGS,
+        unknown=STRINGS,
+        sequence=INTEGER,
     ),
     idempotent=True,
 )
 """For the user's own programs. It is not listed: others have no use for it, and what is listed costs every client."""
 
-BY_NAME = {tool.name: tool for tool in TABLE}
-"""The tools that a client is told of."""
+BY_NAME = {tool.name: tool for tool in (*TABLE, *GATEWAY)}
+"""The tools that a client is told of; those of the gateway where there are backends."""
 
 CALLABLE = BY_NAME | {PIN.name: PIN}
 
@@ -360,4 +316,4 @@ def offered(profile: Sequence[str]) -> tuple[Tool, ...]:
             f"tools.profile: there is no tool {unknown[0]!r}",
             hint=f"Did you mean {near[0]}?" if near else f"Write all, core, or names: {', '.join(BY_NAME)}.",
         )
-    return tuple(tool for tool in TABLE if tool.name in names)
+    return tuple(tool for tool in BY_NAME.values() if tool.name in names)

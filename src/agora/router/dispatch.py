@@ -1,0 +1,189 @@
+"""One call of one tool: may it be made, is its answer known, and what is kept of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from agora.errors import AgoraError
+from agora.model.backend import ToolDefinition
+from agora.model.caller import Caller
+from agora.model.deadline import Deadline
+from agora.model.route import Access, Called, Match, ToolResult
+from agora.ports.backend_cache import BackendCache
+from agora.ports.clock import Clock
+from agora.router import arguments as checking
+from agora.router import results
+from agora.router.loop import LoopThread
+from agora.router.policy import Verdict, refusal, verdict
+from agora.router.registry import Backend, Registry
+
+Cleaned = tuple[str, Mapping[str, int]]
+"""A text without its secrets, and how many there were of which kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallMade:
+    """What the record of calls is told: everything but arguments and result. `outcome`: ok, tool_error or a code."""
+
+    backend: str
+    tool: str
+    access: Access
+    rule: str
+    matched_by: Match
+    arguments: bytes
+    """The arguments as canonical JSON, of which a keyed hash is kept."""
+    outcome: str = "ok"
+    seconds: float = 0.0
+    cached: bool = False
+
+
+class Keeping(Protocol):
+    """What is kept of calls, and where. Thread-safe, blocking."""
+
+    def record(self, call: CallMade, caller: Caller, deadline: Deadline) -> None:
+        """Write the call into the record of calls; on disk before this returns."""
+        ...
+
+    def keep(self, backend: str, tool: str, content: bytes, caller: Caller, deadline: Deadline) -> Mapping[str, Any]:
+        """Keep a long result for agora_get: its `id`, `bytes` and `expires_at`, or `error` if it could not be kept."""
+        ...
+
+    def save(self, backend: str, tool: str, content: str, caller: Caller, deadline: Deadline) -> Mapping[str, Any]:
+        """Save a result as a note of origin `tool`: its `id` and `status`, or `error` if it could not be saved."""
+        ...
+
+    def clean(self, text: str) -> Cleaned:
+        """The text as it may be kept."""
+        ...
+
+
+class Dispatcher:
+    """Makes calls, in the caller's own thread; thread-safe."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        loop: LoopThread,
+        keeping: Keeping,
+        cache: BackendCache | None,
+        clock: Clock,
+        *,
+        result_bytes: int,
+    ) -> None:
+        self._registry = registry
+        self._loop = loop
+        self._keeping = keeping
+        self._cache = cache
+        self._clock = clock
+        self._result_bytes = result_bytes
+
+    def call(
+        self,
+        backend: Backend,
+        tool: ToolDefinition,
+        given: Mapping[str, Any],
+        caller: Caller,
+        deadline: Deadline,
+        *,
+        matched_by: Match,
+    ) -> Called:
+        """What the tool answers, from the backend or from the cache; the record of calls has it before this returns.
+
+        Raises: InvalidInput for arguments that do not meet the tool's schema; AccessDenied and ReadOnlyBackend by
+        policy; ToolQuarantined; what `Link.request` raises.
+        """
+        decided = verdict(tool, backend.table)
+        made = CallMade(
+            *(backend.table.name, tool.name, decided.access, decided.rule, matched_by),
+            arguments=_canonical(given),
+        )
+        began = time.monotonic()
+        try:
+            unchecked = self._admitted(backend, tool, given, decided)
+            called = self._answered(backend, tool, given, made, deadline)
+        except AgoraError as error:
+            self._record(replace(made, outcome=error.code, seconds=time.monotonic() - began), caller, deadline)
+            raise
+        if unchecked is not None:
+            called = replace(called, warnings=(*called.warnings, unchecked))
+        outcome = "tool_error" if called.result.is_error else "ok"
+        cached = called.cached is not None
+        self._record(replace(made, outcome=outcome, seconds=called.seconds, cached=cached), caller, deadline)
+        return self._kept(backend, called, caller, deadline)
+
+    @staticmethod
+    def _admitted(backend: Backend, tool: ToolDefinition, given: Mapping[str, Any], decided: Verdict) -> str | None:
+        if not decided.allowed:
+            raise refusal(tool, backend.table, decided)
+        return checking.check(tool, given)
+
+    def _answered(
+        self, backend: Backend, tool: ToolDefinition, given: Mapping[str, Any], made: CallMade, deadline: Deadline
+    ) -> Called:
+        table, reads = backend.table, made.access == "read"
+        lasting = reads and table.cache_seconds > 0 and self._cache is not None
+        key = hashlib.sha256(b"\0".join((backend.identity.encode(), tool.digest().encode(), made.arguments))).digest()
+        if lasting and self._cache is not None:
+            now, began = self._clock.now(), time.monotonic()
+            if (kept := self._cache.get(key, now)) is not None:
+                age = (now - kept.made_at).total_seconds()
+                return Called(
+                    *(table.name, tool.name, made.access, made.rule, results.read(kept.result)),
+                    seconds=time.monotonic() - began,
+                    attempts=0,
+                    cached=kept.level,
+                    age=age,
+                )
+        request = {"name": tool.name, "arguments": dict(given)}
+        answered = self._loop.run(
+            lambda: backend.link.request(
+                "tools/call",
+                request,
+                reads=reads,
+                seconds=deadline.remaining(),
+                progress=deadline.progress,
+                check=lambda: self._registry.settled(backend, tool),
+            ),
+            deadline,
+        )
+        result = results.read(answered.result)
+        if lasting and self._cache is not None and not result.is_error and self._is_clean(answered.result):
+            self._cache.put(key, answered.result, self._clock.now(), table.cache_seconds)
+        return Called(
+            *(table.name, tool.name, made.access, made.rule, result),
+            seconds=answered.seconds,
+            attempts=answered.attempts,
+        )
+
+    def _is_clean(self, result: Mapping[str, Any]) -> bool:
+        """Whether there is no secret in a result: one that holds a secret is answered, and kept nowhere."""
+        return not self._keeping.clean(json.dumps(result, ensure_ascii=False))[1]
+
+    def _kept(self, backend: Backend, called: Called, caller: Caller, deadline: Deadline) -> Called:
+        """The same call with what is kept of its result: as a note where that is wanted, the whole of a long one."""
+        result, table = called.result, backend.table
+        if table.save_results and called.access == "read" and called.cached is None and not result.is_error:
+            text = results.whole(ToolResult(result.content, result.structured, result.is_error)).decode("utf-8")
+            if text.strip():
+                called = replace(called, note=self._keeping.save(table.name, called.tool, text, caller, deadline))
+        if results.size(result) <= self._result_bytes and results.media_size(result) <= results.MEDIA_BYTES:
+            return called
+        clean, _ = self._keeping.clean(results.whole(result).decode("utf-8"))
+        kept = self._keeping.keep(table.name, called.tool, clean.encode("utf-8"), caller, deadline)
+        return replace(called, result=results.shortened(result, self._result_bytes, kept))
+
+    def _record(self, made: CallMade, caller: Caller, deadline: Deadline) -> None:
+        # A call whose time is up, or that was taken back, has been made all the same.
+        self._keeping.record(made, caller, deadline if deadline.remaining() else Deadline(_RECORD_SECONDS))
+
+
+_RECORD_SECONDS = 5.0
+
+
+def _canonical(given: Mapping[str, Any]) -> bytes:
+    return json.dumps(given, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

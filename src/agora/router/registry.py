@@ -1,0 +1,287 @@
+"""The backends of the configuration: the way to each, and what its tools are."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agora.config.backends import BackendTable
+from agora.errors import AgoraError, BackendNotFound, BackendUnavailable, ToolNotFound, ToolQuarantined
+from agora.model.backend import ToolDefinition
+from agora.model.deadline import Deadline
+from agora.ports.backends import Connector, Session
+from agora.ports.log import Log
+from agora.router import listing
+from agora.router.link import Expand, Link
+from agora.router.loop import LoopThread
+
+LIST_SECONDS = 15.0
+"""Seconds that one page of a backend's list of tools may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The tools of a backend by what was decided of them."""
+
+    approved: Mapping[str, ToolDefinition]
+    quarantined: Mapping[str, ToolDefinition] = field(default_factory=dict)
+    """What they say of themselves now, which nobody has approved."""
+
+
+class Pins(Protocol):
+    """What every backend's tools were when a person, or the first sight, approved them. Thread-safe, blocking."""
+
+    def known(self, backend: str, identity: str) -> Pinned | None:
+        """What is known of that backend's tools; None if it was never seen."""
+        ...
+
+    def seen(self, backend: str, identity: str, definitions: Iterable[ToolDefinition]) -> Pinned:
+        """Compare what a backend lists now with what is known, and remember it."""
+        ...
+
+
+class Tables(Protocol):
+    """Where the tables of backends come from."""
+
+    def poll(self) -> tuple[BackendTable, ...] | None:
+        """The tables, if they may have changed since they were last asked for; None if they have not."""
+        ...
+
+    @property
+    def trouble(self) -> dict[str, Any] | None:
+        """Why the newest version of them cannot be used, if so; the last one that could goes on."""
+        ...
+
+
+class Backend:
+    """One backend: its table, the way to it and its tools. The tools are replaced as a whole, from the event loop."""
+
+    def __init__(self, table: BackendTable, identity: str, link: Link) -> None:
+        self.table = table
+        self.identity = identity
+        self.link = link
+        self.tools: Pinned | None = None
+        """None until it was seen once, in this process or before."""
+        self.relisting: asyncio.Task[None] | None = None
+        self.changed_again = False
+        self.trouble: str | None = None
+        """Why its list could not be read when that was last tried."""
+
+    def tool(self, name: str) -> ToolDefinition:
+        """The tool of that name, as it was approved.
+
+        Raises: ToolQuarantined, ToolNotFound.
+        """
+        tools = self.tools or Pinned({})
+        if name in tools.quarantined:
+            raise ToolQuarantined(f"{self.table.name}: the tool {name!r} is not what it was when it was approved")
+        if name not in tools.approved:
+            near = difflib.get_close_matches(name, tools.approved, 1)
+            some = ", ".join(sorted(tools.approved)[:10]) or "none"
+            raise ToolNotFound(
+                f"{self.table.name} has no tool {name[:100]!r}",
+                hint=f"Did you mean {near[0]}?" if near else f"Its tools: {some}.",
+            )
+        return tools.approved[name]
+
+
+class Registry:
+    """Every backend by name. Thread-safe; sessions live on the loop alone."""
+
+    def __init__(  # noqa: PLR0913 - the parts it is made of
+        self,
+        tables: Tables,
+        connector: Connector,
+        pins: Pins,
+        loop: LoopThread,
+        log: Log,
+        *,
+        expand: Expand,
+        identity: Callable[[BackendTable], str],
+    ) -> None:
+        self._tables = tables
+        self._connector = connector
+        self._pins = pins
+        self._loop = loop
+        self._log = log
+        self._expand = expand
+        self._identity = identity
+        self._lock = threading.Lock()
+        self._backends: dict[str, Backend] = {}
+        self.version = 0
+        """Grows with every change of backends and of their tools."""
+
+    def all(self) -> list[Backend]:
+        """The backends as the configuration has them now, in its order."""
+        tables = self._tables.poll()
+        with self._lock:
+            if tables is not None:
+                self._take(tables)
+            return list(self._backends.values())
+
+    def find(self, name: str, allowed: Callable[[str], bool]) -> Backend | None:
+        """The backend of that name, in any case, if there is one that the caller may use."""
+        wanted = name.strip().casefold()
+        return next(
+            (each for each in self.all() if each.table.name.casefold() == wanted and allowed(each.table.name)), None
+        )
+
+    def get(self, name: str, allowed: Callable[[str], bool]) -> Backend:
+        """As `find`.
+
+        Raises: BackendNotFound.
+        """
+        found = self.find(name, allowed)
+        if found is None:
+            names = [each.table.name for each in self.all() if allowed(each.table.name)]
+            near = difflib.get_close_matches(name, names, 1)
+            raise BackendNotFound(
+                f"there is no backend {name[:100]!r}",
+                hint=f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names) or 'none'}.",
+            )
+        return found
+
+    def learn(self, backends: Iterable[Backend], seconds: float, deadline: Deadline) -> dict[str, AgoraError]:
+        """Start those whose tools were never seen, all at once, and read their lists; what failed, by name.
+
+        One that takes longer than `seconds` goes on starting, and counts as failed until it is there.
+        """
+        unseen = [each for each in backends if each.tools is None]
+        if not unseen:
+            return {}
+
+        async def ready(backend: Backend) -> AgoraError | None:
+            try:
+                async with asyncio.timeout(seconds):
+                    await backend.link.ready()
+            except TimeoutError:
+                return BackendUnavailable(
+                    backend.table.name, f"has not started within {seconds:g} s", hint="Try again in a few seconds."
+                )
+            except AgoraError as error:
+                return error
+            return None
+
+        async def every() -> list[AgoraError | None]:
+            return await asyncio.gather(*map(ready, unseen))
+
+        outcomes = zip(unseen, self._loop.run(every, deadline), strict=True)
+        return {backend.table.name: error for backend, error in outcomes if error is not None}
+
+    async def settled(self, backend: Backend, tool: ToolDefinition) -> None:
+        """Return if the tool is still what it was approved as, once every list that has changed is read.
+
+        Raises: ToolQuarantined, ToolNotFound.
+        """
+        if backend.relisting is not None:
+            await asyncio.shield(backend.relisting)
+        if backend.tool(tool.name).digest() != tool.digest():
+            raise ToolQuarantined(f"{backend.table.name}: the tool {tool.name!r} has changed a moment ago")
+
+    async def close(self) -> None:
+        """End every session."""
+        with self._lock:
+            backends = list(self._backends.values())
+            self._backends.clear()
+        await asyncio.gather(*(each.link.close() for each in backends), return_exceptions=True)
+
+    @property
+    def trouble(self) -> dict[str, Any] | None:
+        """As `Tables.trouble`."""
+        return self._tables.trouble
+
+    def forget_tools(self, name: str) -> None:
+        """Read what is known of a backend's tools anew: a person has decided about them."""
+        with self._lock:
+            backend = next((each for each in self._backends.values() if each.table.name == name), None)
+            if backend is not None:
+                backend.tools = self._pins.known(name, backend.identity)
+                self.version += 1
+
+    def _take(self, tables: tuple[BackendTable, ...]) -> None:
+        before, self._backends = self._backends, {}
+        for table in tables:
+            key, identity = table.name.casefold(), self._identity(table)
+            backend = before.pop(key, None)
+            if backend is None or backend.table.name != table.name:
+                backend = Backend(table, identity, self._link(table))
+                backend.tools = self._pins.known(table.name, identity)
+            elif backend.table != table:
+                self._replace(backend, table, identity)
+            self._backends[key] = backend
+        for gone in before.values():
+            self._loop.soon(gone.link.close)
+        self.version += 1
+
+    def _replace(self, backend: Backend, table: BackendTable, identity: str) -> None:
+        restart = _program(backend.table) != _program(table)
+        backend.table, link = table, backend.link
+        if identity != backend.identity:
+            backend.identity = identity
+            backend.tools = self._pins.known(table.name, identity)
+        self._loop.soon(lambda: link.replace(table, restart=restart))
+
+    def _link(self, table: BackendTable) -> Link:
+        return Link(
+            table,
+            self._connector,
+            expand=self._expand,
+            log=self._log,
+            opened=self._opened,
+            changed=self._changed,
+        )
+
+    def _of(self, link: Link) -> Backend | None:
+        with self._lock:
+            return next((each for each in self._backends.values() if each.link is link), None)
+
+    async def _opened(self, link: Link, session: Session) -> None:
+        if (backend := self._of(link)) is not None:
+            await self._list(backend, session)
+
+    async def _list(self, backend: Backend, session: Session) -> None:
+        name = backend.table.name
+        found = await listing.tools(name, session, LIST_SECONDS)
+        tools = await asyncio.to_thread(self._pins.seen, name, backend.identity, found)
+        backend.trouble = None
+        if tools != backend.tools:
+            backend.tools = tools
+            with self._lock:
+                self.version += 1
+            self._log.info("tools listed", backend=name, tools=len(tools.approved), quarantined=len(tools.quarantined))
+
+    def _changed(self, link: Link, method: str, params: Mapping[str, Any]) -> None:
+        del params
+        backend, session = self._of(link), link.session
+        if method != "notifications/tools/list_changed" or backend is None or session is None:
+            return
+        if backend.relisting is not None:
+            # However often it says so: one list is read, and one more after it.
+            backend.changed_again = True
+            return
+
+        async def relist() -> None:
+            try:
+                backend.changed_again = True
+                while backend.changed_again:
+                    backend.changed_again = False
+                    await self._list(backend, session)
+            except AgoraError as error:
+                backend.trouble = error.message
+                self._log.warning("tools were not listed", backend=backend.table.name, code=error.code)
+            finally:
+                backend.relisting = None
+
+        backend.relisting = asyncio.get_running_loop().create_task(relist())
+
+
+def _program(table: BackendTable) -> tuple[object, ...]:
+    """What a session depends on: with any of it changed it is started anew."""
+    return (
+        *(table.transport, table.command, table.args, table.cwd, table.env),
+        *(table.url, table.headers, table.bearer_token),
+    )

@@ -1,0 +1,87 @@
+"""What a tool answered, in the shape and the size in which an agent gets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agora.model.route import Block, ToolResult
+
+MEDIA_BYTES = 4_000_000
+"""Pictures and sounds that go through whole, in bytes of their base64; a screenshot has some hundred thousand."""
+
+_MEDIA = ("image", "audio")
+
+
+def read(result: Mapping[str, Any]) -> ToolResult:
+    """The answer to `tools/call`, whatever shape it has.
+
+    Text that says the same as the structured content is left out: every agent would pay for it twice.
+    """
+    listed = result.get("content")
+    blocks = [block for block in listed if isinstance(block, dict)] if isinstance(listed, list) else []
+    structured = result.get("structuredContent")
+    if not isinstance(structured, dict):
+        structured = None
+    else:
+        blocks = [block for block in blocks if not _says(block, structured)]
+    plain = tuple(block for block in blocks if block.get("type") not in _MEDIA)
+    media = tuple(block for block in blocks if block.get("type") in _MEDIA)
+    return ToolResult(plain, structured, result.get("isError") is True, media)
+
+
+def whole(result: ToolResult) -> bytes:
+    """All of a result as one text, which is what is kept of a long one: texts as they are, anything else as JSON."""
+    texts = [_text(block) for block in (*result.content, *result.media)]
+    if result.structured is not None:
+        texts.append(_json(result.structured))
+    return "\n\n".join(texts).encode("utf-8", "backslashreplace")
+
+
+def size(result: ToolResult) -> int:
+    """Bytes of everything in a result but its pictures and sounds."""
+    structured = 0 if result.structured is None else len(_json(result.structured).encode("utf-8", "backslashreplace"))
+    return structured + sum(len(_text(block).encode("utf-8", "backslashreplace")) for block in result.content)
+
+
+def media_size(result: ToolResult) -> int:
+    """Bytes of the pictures and sounds, as they travel."""
+    return sum(len(str(block.get("data", ""))) for block in result.media)
+
+
+def shortened(result: ToolResult, limit: int, kept: Mapping[str, Any]) -> ToolResult:
+    """The beginning of a long result as one text of at most `limit` bytes; `kept` says where all of it is."""
+    shown = beginning(whole(ToolResult(result.content, result.structured, result.is_error)), limit)
+    media = result.media if media_size(result) <= MEDIA_BYTES else ()
+    cut = {**kept, "shown_bytes": len(shown.encode("utf-8"))}
+    return ToolResult(({"type": "text", "text": shown},), None, result.is_error, media, cut)
+
+
+def beginning(data: bytes, limit: int, start: int = 0) -> str:
+    """At most `limit` bytes of UTF-8 from `start`, ending with a whole character, at a line end if one is near."""
+    end = min(len(data), start + limit)
+    while start < end < len(data) and data[end] & 0xC0 == 0x80:
+        end -= 1
+    if end < len(data) and (line := data.rfind(b"\n", start, end)) > start + (end - start) * 3 // 4:
+        end = line + 1
+    return data[start:end].decode("utf-8", "replace")
+
+
+def _says(block: Block, structured: Mapping[str, Any]) -> bool:
+    text = block.get("text")
+    if block.get("type") != "text" or not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return False
+    try:
+        return bool(json.loads(text) == structured)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _text(block: Block) -> str:
+    text = block.get("text")
+    return text if block.get("type") == "text" and isinstance(text, str) else _json(block)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
