@@ -76,6 +76,26 @@ class Server:
                 return result
         raise RuntimeError(f"{method}: the server ended with {self._process.wait()}")
 
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def together(self, requests: list[tuple[str, dict[str, Any]]]) -> None:
+        """Send all of these at once and wait until each is answered; a failed one ends the benchmark."""
+        waiting = set()
+        for method, params in requests:
+            self._id += 1
+            waiting.add(self._id)
+            self._send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        assert self._process.stdout
+        while waiting:
+            message = json.loads(self._process.stdout.readline())
+            if message.get("id") in waiting:
+                if "error" in message or message["result"].get("isError"):
+                    raise RuntimeError(f"{message}")
+                waiting.remove(message["id"])
+
     def since_start(self) -> float:
         """Seconds since the process was started."""
         return time.perf_counter() - self._began

@@ -178,6 +178,15 @@ class BackendUnavailable(BackendError):
     default_hint = "agora_backends shows its state and its last error."
     retryable = True
 
+    def __init__(self, backend: str, message: str, *, hint: str | None = None, retry_after: float = 0.0) -> None:
+        super().__init__(backend, message, hint=hint)
+        self.retry_after = math.ceil(retry_after) or None
+
+    def details(self) -> dict[str, Any]:
+        """As `BackendError.details`, with `retry_after` in whole seconds where the backend asks for it."""
+        found = super().details()
+        return found if self.retry_after is None else found | {"retry_after": self.retry_after}
+
 
 class BackendTimeout(BackendError):
     """The backend did not answer in time, and was told that nobody waits any more."""

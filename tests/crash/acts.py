@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from tests.crash.station import PATIENCE, Station, whole
 from agora.app.purging import make_purger
 from agora.errors import Conflict, EmbeddingMismatch
 from agora.maintenance.reembed import Reembed
+from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller, Scope
+from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
 from agora.model.note import Draft
 from agora.model.purge import Unwanted
@@ -48,6 +51,24 @@ class Acts:
     def close(self) -> None:
         """Let everything go."""
         self.station.close()
+
+    def sight(self, description: str) -> None:
+        """See the one tool of another server, which says this of itself."""
+        tools = [ToolDefinition("files", "get", description)]
+        self.station.store.tool_pins().seen("files", "x", tools, self.station.clock.now(), Deadline(PATIENCE))
+
+    def approve(self) -> None:
+        """Approve what it says of itself now."""
+        pins, deadline = self.station.store.tool_pins(), Deadline(PATIENCE)
+        digests = {tool: pin.seen_digest for tool, pin in pins.known("files", "x", deadline).items()}
+        caller = replace(self.station.caller(), origin="user")
+        pins.approve("files", "x", digests, caller, self.station.clock.now(), deadline)
+
+    def call(self) -> None:
+        """Record a call of it."""
+        caller = self.station.caller()
+        row = CallRow(self.station.clock.now(), caller, "files", "get", "read", "name", "name", "ok", 0.1)
+        self.station.store.call_log().record(row, Deadline(PATIENCE))
 
     def advance(self, seconds: float) -> None:
         """Move this process's clock."""

@@ -16,7 +16,9 @@ from typing import Any
 
 from agora.errors import AgoraError
 from agora.memory.notes import Notes
+from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller, Scope
+from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
 from agora.model.note import Draft
 from agora.model.query import Filter, Query
@@ -155,6 +157,16 @@ class Worker:
         while not Path(file).exists():
             saved.append([self.save(f"common words of {prefix} number {len(saved)}"), time.time()])
         return saved
+
+    def sight(self, backend: str, tools: dict[str, int], times: int) -> int:
+        """See a backend's tools, each in some version, and call one, so many times; how many times that was."""
+        seen = [ToolDefinition(backend, name, f"version {number}") for name, number in tools.items()]
+        for _ in range(times):
+            now = datetime.now(UTC)
+            self.store.tool_pins().seen(backend, "x", seen, now, Deadline(SECONDS))
+            call = CallRow(now, self.caller, backend, next(iter(tools)), "read", "name", "name", "ok", 0.0)
+            self.store.call_log().record(call, Deadline(SECONDS))
+        return times
 
     def watch(self, seconds: float) -> int:
         """Queries for so long; how many snapshots were seen, which must never go back."""

@@ -16,7 +16,7 @@ from tests.protocol.bench import Bench
 
 from agora.config.bounds import LimitSettings
 from agora.memory.packing import DEFAULT_BUDGET
-from agora.protocol.schemas import ID, KIND, NOT_BLANK
+from agora.protocol.schemas import ID, KIND, NOT_BLANK, READABLE
 from agora.protocol.server import INSTRUCTIONS
 from agora.protocol.tools.table import BY_NAME, CORE, TABLE
 from agora.protocol.tools.tool import Tool
@@ -66,7 +66,7 @@ def test_the_instructions_are_short_and_name_the_tools_they_speak_of() -> None:
     assert "agora_save" in INSTRUCTIONS
 
 
-@pytest.mark.parametrize("tool", TABLE, ids=NAMES)
+@pytest.mark.parametrize("tool", BY_NAME.values(), ids=BY_NAME)
 def test_each_schema_is_one_of_2020_12_without_references_and_closed_to_unknown_arguments(tool: Tool) -> None:
     for schema in (tool.input, tool.output):
         Draft202012Validator.check_schema(schema)
@@ -76,7 +76,7 @@ def test_each_schema_is_one_of_2020_12_without_references_and_closed_to_unknown_
     assert set(tool.input.get("required", ())) <= set(tool.input["properties"])
 
 
-@pytest.mark.parametrize("tool", TABLE, ids=NAMES)
+@pytest.mark.parametrize("tool", BY_NAME.values(), ids=BY_NAME)
 def test_each_argument_is_described_and_bounded_and_its_default_is_valid(tool: Tool) -> None:
     for name, rules in tool.input["properties"].items():
         assert len(rules["description"]) > 5, name
@@ -88,10 +88,10 @@ def test_each_argument_is_described_and_bounded_and_its_default_is_valid(tool: T
             assert {"minimum", "maximum"} <= set(rules), name
     for part in walk(tool.input):
         # Others have no words for whoever meets them.
-        assert not isinstance(part.get("pattern"), str) or part["pattern"] in {NOT_BLANK, ID, KIND}
+        assert not isinstance(part.get("pattern"), str) or part["pattern"] in {NOT_BLANK, ID, KIND, READABLE}
 
 
-@pytest.mark.parametrize("tool", TABLE, ids=NAMES)
+@pytest.mark.parametrize("tool", BY_NAME.values(), ids=BY_NAME)
 def test_each_description_says_what_comes_back_when_to_use_it_and_where_the_limits_are(tool: Tool) -> None:
     assert tool.title
     assert "Returns" in tool.description

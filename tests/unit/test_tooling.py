@@ -101,7 +101,8 @@ def test_the_examples_in_the_documentation_are_valid_configurations(tmp_path: Pa
             (tmp_path / "agora.toml").write_text(example, encoding="utf-8")
             loaded.append(load_settings(env={"AGORA_HOME": str(tmp_path)}).settings)
     assert loaded[0].agent == "reviewer"
-    assert [len(settings.access) for settings in loaded] == [0, 1, 3, 2]
+    assert [len(settings.access) for settings in loaded] == [0, 1, 0, 3, 2]
+    assert [len(settings.backends) for settings in loaded] == [0, 0, 1, 0, 0]
 
 
 def test_the_set_up_needs_the_standard_library_only_and_old_pythons_can_read_it() -> None:

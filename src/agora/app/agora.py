@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agora import __version__
 from agora.app.files import CACHE_FILE
 from agora.app.guarding import guard_of
+from agora.app.tables import Reach, TablesInFile
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.config.settings import Settings
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 FINISH_SECONDS = 300.0
 """Seconds between two looks for a purge that was interrupted."""
 
+SWEEP_SECONDS = 900.0
+"""Seconds between two looks for long results whose time is over."""
+
 _LOOK = 3.0
 """Seconds that a look at the store may take."""
 
@@ -70,9 +74,16 @@ class Agora:
     """
 
     def __init__(
-        self, loaded: Loaded, *, late: bool = False, server: Callable[[], dict[str, Any]] | None = None
+        self,
+        loaded: Loaded,
+        *,
+        late: bool = False,
+        server: Callable[[], dict[str, Any]] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         """Open the store and verify the model, unless `late`; `server` tells of the process for the status.
+
+        `env`: what `${VAR}` in the tables of backends stands for, if not the variables of the process.
 
         Raises: ModelMissing, ModelTampered, EmbeddingError, ConfigError, StoreUnavailable, StoreCorrupt, StoreVersion;
         with `late` none of them.
@@ -80,10 +91,12 @@ class Agora:
         settings = loaded.settings
         self._loaded = loaded
         self._server = server
+        self._env = dict(os.environ if env is None else env)
         self.clock = SystemClock()
         self.policy = Policy(settings.access)
         """What the access tables come to; those of the process, whatever a session's own settings say."""
         self.log = get_logger("agora")
+        self._tables = TablesInFile(loaded, self.log)
         self._lock = threading.Lock()
         self._choosing = threading.Lock()
         self._encoder: Encoder | None = None
@@ -164,7 +177,8 @@ class Agora:
                     raise StoreUnavailable("the server is ending", hint="Try again when it is back.")
                 if self._opened is None:
                     self._opened = assemble(
-                        self.settings, encoder, self.clock, self.log, self._limits, self._about, self.guard
+                        *(self.settings, encoder, self.clock, self.log, self._limits, self._about, self.guard),
+                        Reach(self._tables, self._env),
                     )
                 self.failure = None
                 return self._opened
@@ -218,6 +232,7 @@ class Agora:
             Resources(self.tools, browsing, self.clock),
             prompts,
             self._watch,
+            lambda _: self._tables.any,
         )
 
     def unready(self) -> list[dict[str, Any]]:
@@ -238,7 +253,11 @@ class Agora:
     def start_maintenance(self) -> None:
         """Begin the work that a server does beside its calls: compaction, and purges that were interrupted."""
         seconds = self._loaded.settings.index.compact_seconds
-        tasks = [Task("compact", seconds, self._compact), Task("purge", FINISH_SECONDS, self._finish_purge)]
+        tasks = [
+            Task("compact", seconds, self._compact),
+            Task("purge", FINISH_SECONDS, self._finish_purge),
+            Task("kept results", SWEEP_SECONDS, self._sweep_kept),
+        ]
         self._scheduler = Scheduler(tasks, self.log)
         self._scheduler.start()
 
@@ -252,6 +271,12 @@ class Agora:
         with self._lock:
             opened = self._opened
         return None if opened is None else opened.store.compact(force=False)
+
+    def _sweep_kept(self) -> dict[str, Any] | None:
+        with self._lock:
+            opened = self._opened
+        swept = 0 if opened is None else opened.store.kept_results().sweep(self.clock.now(), self._patience)
+        return {"expired": swept} if swept else None
 
     def connection(  # noqa: PLR0913 - what there is to know of a client, each by its name
         self,
@@ -338,6 +363,7 @@ class Agora:
             encoder.close()
         if opened is None:
             return
+        opened.gateway.close()
         opened.store.close()
         if opened.cache is not None:
             opened.cache.close()

@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any
 
 from agora.app.files import CACHE_FILE, STORE_FILE
+from agora.app.gatewaying import Parts, make_gateway
 from agora.app.opening import open_store
+from agora.app.tables import Reach
 from agora.cache.disk import Disk
 from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
@@ -22,7 +24,9 @@ from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
 from agora.protocol.redacting import Guard
+from agora.protocol.tools.gateway import GatewayTools
 from agora.protocol.tools.handlers import Limits, Tools
+from agora.router.gateway import Gateway
 from agora.stores.sqlite.profile import profile_of
 from agora.stores.sqlite.store import SqliteStore
 
@@ -35,6 +39,7 @@ class Opened:
     cache: TwoLevelCache | None
     notes: Notes
     tools: Tools
+    gateway: Gateway
 
 
 def make_encoder(settings: Settings, log: Log) -> Encoder:
@@ -55,27 +60,32 @@ def assemble(  # noqa: PLR0913, PLR0917 - the parts it is made of
     limits: Limits,
     about: Callable[[], dict[str, Any]],
     guard: Guard,
+    reach: Reach,
 ) -> Opened:
     """The open store and its services, for an encoder that is settled.
 
     Raises: ConfigError, MissingExtra, StoreUnavailable, StoreCorrupt, StoreVersion.
     """
     store = open_store(settings, encoder.fingerprint, clock, log)
-    cache, questions = _caches(settings, encoder, clock, log)
+    cache, questions, disk = _caches(settings, encoder, clock, log)
     notes = Notes(
         store, encoder, clock, log, model_seconds=settings.embedding.deadline, cache=cache, questions=questions
     )
-    return Opened(store, cache, notes, Tools(notes, clock, limits, about, guard))
+    gateway = make_gateway(settings, reach, store, notes, Parts(questions, disk, clock, log, guard))
+    tools = Tools(notes, clock, limits, about, guard, gateway=GatewayTools(gateway))
+    return Opened(store, cache, notes, tools, gateway)
 
 
-def _caches(settings: Settings, encoder: Encoder, clock: Clock, log: Log) -> tuple[TwoLevelCache | None, Encoder]:
+def _caches(
+    settings: Settings, encoder: Encoder, clock: Clock, log: Log
+) -> tuple[TwoLevelCache | None, Encoder, Disk | None]:
     """The cache of answers and the encoder that remembers questions, or none and the plain one by setting."""
     wanted = settings.cache
     if not wanted.enabled:
-        return None, encoder
+        return None, encoder, None
     disk = Disk(settings.home / CACHE_FILE, log, entries=wanted.disk_entries) if wanted.disk_entries else None
     results = TwoLevelCache(
         clock, disk, entries=wanted.entries, seconds=wanted.seconds, disk_seconds=wanted.disk_seconds
     )
     questions = CachedEncoder(encoder, clock, disk, entries=wanted.entries, disk_seconds=wanted.disk_seconds)
-    return results, questions
+    return results, questions, disk

@@ -16,19 +16,26 @@ from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.errors import NotFound
 from agora.maintenance.revert import Reverter
-from agora.model.audit import Entries, Head, Verified, Wanted, Writer
+from agora.model.audit import Entries, Entry, Head, Listed, Verified, Wanted, Writer
 from agora.model.caller import Caller, Origin
+from agora.model.calls import CallEntry
 from agora.protocol.context import Connection
 from agora.stores.sqlite import audit
 from agora.stores.sqlite.audit_revert import SqliteReverting
 
 
-def listed(loaded: Loaded, wanted: Wanted) -> Entries:
-    """The rows of the journal that are wanted.
+def listed(loaded: Loaded, wanted: Wanted, *, changes: bool = True, calls: bool = False) -> Listed:
+    """The rows of the journal that are wanted, those of the record of calls, or both, by time.
 
     Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
     """
-    return audit.entries(loaded.settings.home / STORE_FILE, wanted)
+    path = loaded.settings.home / STORE_FILE
+    found = audit.entries(path, wanted) if changes else Entries((), 0)
+    called, total = audit.called(path, wanted) if calls else ((), 0)
+    rows: list[Entry | CallEntry] = [*found.rows, *called]
+    if changes and calls:
+        rows.sort(key=lambda row: row.at)
+    return Listed(tuple(rows[-wanted.limit :]), found.total + total)
 
 
 def verified(loaded: Loaded, known: Head | None = None) -> Verified:
@@ -37,6 +44,14 @@ def verified(loaded: Loaded, known: Head | None = None) -> Verified:
     Raises: as `listed`.
     """
     return audit.verify(loaded.settings.home / STORE_FILE, known)
+
+
+def verified_calls(loaded: Loaded, known: Head | None = None) -> Verified:
+    """As `verified`, of the record of calls.
+
+    Raises: as `listed`.
+    """
+    return audit.verify_calls(loaded.settings.home / STORE_FILE, known)
 
 
 @contextlib.contextmanager

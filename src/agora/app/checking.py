@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agora.app.checking_backends import backend_rows
 from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.app.indexing import chroma_place
 from agora.config.load import Loaded
@@ -49,6 +50,7 @@ def diagnose(loaded: Loaded) -> list[Row]:
         _index(settings, store),
         *([_cache(settings.home / CACHE_FILE)] if (settings.home / CACHE_FILE).exists() else []),
         *_store(store, settings.home / INDEX_FOLDER if settings.index.url == "sqlite" else None),
+        *backend_rows(settings.backends),
     ]
 
 

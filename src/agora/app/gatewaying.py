@@ -2,63 +2,82 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from agora.config.backend_reading import reread
-from agora.config.backends import BackendTable
-from agora.config.load import Loaded
-from agora.errors import ConfigError
+from agora.app.tables import Reach
+from agora.backends.connecting import McpConnector
+from agora.cache.backend_reads import BackendReads
+from agora.config.backend_expanding import expanded
+from agora.config.backends import BackendTable, identity
+from agora.config.settings import Settings
+from agora.memory.access import GuardedResults
+from agora.ports.clock import Clock
+from agora.ports.encoder import Encoder
 from agora.ports.log import Log
+from agora.protocol.redacting import Guard
+from agora.router.choosing import MeaningChooser
+from agora.router.dispatch import Dispatcher
+from agora.router.gateway import Gateway
+from agora.router.keeping import Keeper
+from agora.router.loop import LoopThread
+from agora.router.pins import Pins
+from agora.router.registry import Registry
+from agora.router.vectors import TextVectors
+
+if TYPE_CHECKING:
+    from agora.backends.channel import Channel
+    from agora.cache.disk import Disk
+    from agora.memory.notes import Notes
+    from agora.stores.sqlite.store import SqliteStore
 
 
-class TablesInFile:
-    """The tables of the configuration file, read again when it changes; implements `agora.router.registry.Tables`.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the gateway shares with the memory."""
 
-    A version that cannot be used changes nothing: the last one that could goes on, and `trouble` says why.
-    """
-
-    def __init__(self, loaded: Loaded, log: Log) -> None:
-        self._path = loaded.place
-        self._log = log
-        self._lock = threading.Lock()
-        self._next: tuple[BackendTable, ...] | None = loaded.settings.backends
-        self._mark = _mark(self._path)
-        self.trouble: dict[str, Any] | None = None
-
-    def poll(self) -> tuple[BackendTable, ...] | None:
-        """As `Tables.poll`."""
-        with self._lock:
-            mark = _mark(self._path)
-            if mark != self._mark:
-                # Before it is read: what changes meanwhile is read again.
-                self._mark = mark
-                self._read()
-            found, self._next = self._next, None
-            return found
-
-    def _read(self) -> None:
-        try:
-            self._next = reread(self._path)
-        except ConfigError as error:
-            self.trouble = error.details()
-            self._log.warning("the tables of backends are not taken up", code=error.code, message=error.message)
-        else:
-            self.trouble = None
-            self._log.info("the tables of backends were read again", backends=len(self._next))
+    encoder: Encoder
+    disk: Disk | None
+    clock: Clock
+    log: Log
+    guard: Guard
 
 
-def _mark(path: Path) -> tuple[int, int, int] | None:
-    """What is another after a change of the file; None while there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def make_gateway(settings: Settings, reach: Reach, store: SqliteStore, notes: Notes, parts: Parts) -> Gateway:
+    """The gateway of an open store; no backend is started before it is needed."""
+    loop = LoopThread("agora-backends")
+    pins = Pins(lambda _: store.tool_pins(), parts.clock)
+    registry = Registry(
+        reach.tables,
+        McpConnector(_channel),
+        pins,
+        loop,
+        parts.log,
+        expand=lambda table: expanded(table, reach.env),
+        identity=identity,
+    )
+    keeping = Keeper(
+        store.call_log(),
+        GuardedResults(lambda _: store.kept_results()),
+        notes,
+        parts.clock,
+        clean=parts.guard.kept,
+        hours=settings.gateway.result_hours,
+        content_bytes=settings.limits.content_bytes,
+    )
+    reads = BackendReads(parts.disk) if settings.cache.enabled else None
+    dispatcher = Dispatcher(registry, loop, keeping, reads, parts.clock, result_bytes=settings.gateway.result_bytes)
+    vectors = TextVectors(parts.encoder, store.tool_vectors())
+    chooser = MeaningChooser(lambda _: vectors, settings.gateway, parts.log)
+    return Gateway(registry, dispatcher, chooser, loop, keeping)
 
 
-def environment_of(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that `${VAR}` in tables may name, as they were when the process started."""
-    return dict(env)
+def _channel(table: BackendTable) -> Channel:
+    """What carries the messages of a backend; each is imported when there is one of its kind."""
+    if table.transport == "http":
+        from agora.backends.http import HttpChannel  # noqa: PLC0415 - see above
+
+        return HttpChannel(table)
+    from agora.backends.stdio import StdioChannel  # noqa: PLC0415 - see above
+
+    return StdioChannel(table)

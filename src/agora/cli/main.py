@@ -10,6 +10,7 @@ from agora import __version__
 from agora.cli import output
 from agora.cli.access import access
 from agora.cli.audit import audit, revert
+from agora.cli.backends import backends
 from agora.cli.backup import backup, restore_backup
 from agora.cli.cache import cache
 from agora.cli.configuration import config
@@ -17,6 +18,7 @@ from agora.cli.crossref import crossref
 from agora.cli.demo import demo
 from agora.cli.doctor import doctor
 from agora.cli.exchange import export, import_
+from agora.cli.gateway import broadcast, route
 from agora.cli.indexing import reindex
 from agora.cli.maintenance import compact
 from agora.cli.notes import forget, get, pin, query, restore, save, status, unpin
@@ -46,6 +48,8 @@ for _command in (
     unpin,
     purge,
     status,
+    route,
+    broadcast,
     demo,
     serve,
     token,
@@ -65,6 +69,7 @@ for _command in (
 ):
     app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)
 app.add_typer(server)
+app.add_typer(backends)
 
 
 def _show_version(wanted: bool) -> None:

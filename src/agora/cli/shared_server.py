@@ -150,7 +150,12 @@ def _serve(loaded: Loaded, options: Mapping[str, str], environment: dict[str, st
         on_replaced=_marking(settings.home / RUN / REPLACED),
         log=get_logger("agora.transport"),
     )
-    agora = Agora(loaded, late=True, server=lambda: shared.details())  # noqa: PLW0108 - it is made below
+    agora = Agora(
+        loaded,
+        late=True,
+        server=lambda: shared.details(),  # noqa: PLW0108 - it is made below
+        env=environment,
+    )
     services = agora.services()
     shared = SharedServer(make_server(services, find_peer, agora.log), place, lock, terms)
 

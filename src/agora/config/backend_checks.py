@@ -16,23 +16,24 @@ OWN_NAME = "agora"
 
 _LONGEST_PATTERN = 128
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
 _OURS = frozenset(
     {
         *("accept", "connection", "content-length", "content-type", "host", "last-event-id", "mcp-protocol-version"),
-        *("mcp-session-id", "te", "trailer", "transfer-encoding", "upgrade"),
+        *("mcp-method", "mcp-name", "mcp-session-id", "te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
-_TELLS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey"})
-_SECRET_PARTS = frozenset(
-    {"token", "key", "apikey", "secret", "password", "passwd", "pat", "credential", "credentials"}
-)
+_OUR_PREFIX = "mcp-param-"
+_TELLS = frozenset({"authorization", "proxy-authorization", "cookie"})
+_SECRET_WORDS = frozenset({"key", "passwd", "pass", "pwd", "pat", "credential", "credentials"})
+_SECRET_ENDS = ("token", "secret", "password", "apikey")
+_BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def is_secret_name(name: str) -> bool:
     """Whether what has this name, a variable or a header, is by its name a secret: `GITHUB_TOKEN`, `x-api-key`."""
-    low = name.lower()
-    return low in _TELLS or not _SECRET_PARTS.isdisjoint(re.split(r"[^a-z0-9]+", low))
+    words = [word.lower() for word in _BETWEEN_WORDS.split(name)]
+    return name.lower() in _TELLS or any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDS) for word in words)
 
 
 def of_name(name: str) -> str | None:
@@ -86,14 +87,21 @@ def of_header_name(name: str) -> str | None:
     """What is wrong with the name of a header."""
     if not _HEADER_NAME.fullmatch(name):
         return "is no name of a header"
-    return "is set by Agora itself" if name.lower() in _OURS else None
+    return "is set by Agora itself" if is_own_header(name) else None
+
+
+def is_own_header(name: str) -> bool:
+    """Whether Agora itself sets this header."""
+    return name.lower() in _OURS or name.lower().startswith(_OUR_PREFIX)
 
 
 def of_header_value(value: str) -> str | None:
     """What is wrong with the value of a header, or with a bearer token."""
     if not value.strip():
         return "is empty"
-    return None if _HEADER_VALUE.fullmatch(value) else "holds a line end or a character that is not ASCII"
+    return (
+        None if _HEADER_VALUE.fullmatch(value) else "has blanks around it, a line end, or a character that is not ASCII"
+    )
 
 
 def of_variable(name: str) -> str | None:

@@ -44,5 +44,5 @@ def variables_in(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def literal(text: str) -> str:
-    """`text` written so that `expand` gives it back: `${` in it is no variable."""
-    return text.replace("${", "$${")
+    """`text` written so that `expand` gives it back: no `${…}` in it is a variable."""
+    return _VARIABLE.sub(lambda match: f"${match[0]}", text)

@@ -25,9 +25,9 @@ from agora.daemon.place import BACKLOG, Place
 from agora.errors import AgoraError, ConfigError
 from agora.protocol.lifecycle import State
 from agora.protocol.peer import Peer
+from agora.text.lines import Line, LineSplitter
 from agora.transport.connection import serve_connection
 from agora.transport.lifetime import Ending, on_signals
-from agora.transport.lines import Line, LineSplitter
 from agora.transport.options import LOG, ConnectionOptions, Log
 
 HELLO_SECONDS = 5.0

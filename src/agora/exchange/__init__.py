@@ -1,1 +1,1 @@
-"""Notes as files: out of a store and into one, and out of the files of other tools."""
+"""Notes as files: out of a store, into one, out of other tools' files; and MCP servers out of clients' files."""

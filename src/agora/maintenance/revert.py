@@ -67,7 +67,7 @@ class Reverter:
         left += [Left(each.id, each.namespace, _CHANGED) for each in stays.steps if each.id not in known]
         if done:
             self._log.info("changes reverted", steps=len(done), left=len(left))
-        return Reverted(tuple(done), tuple(left), self._store.sequence(deadline))
+        return Reverted(tuple(done), tuple(left), self._store.sequence(deadline), stays.calls)
 
 
 _CHANGED = "it was changed while the revert ran: run it again"

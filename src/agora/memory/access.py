@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agora.errors import AgoraError, EmbeddingMismatch, NamespaceDenied
@@ -24,6 +24,8 @@ from agora.model.note import Draft, Note, Saved
 from agora.model.profile import Span
 from agora.model.query import Answer, Filter
 from agora.model.selection import Forgotten, Pinned, Restored, Selection
+from agora.ports.kept_results import KeptResult, KeptResults
+from agora.text.ids import is_id, new_id
 
 if TYPE_CHECKING:
     from agora.ports.records import Embedded, Reading, Records, State
@@ -214,6 +216,43 @@ class Guarded:
             for name in closed:
                 if reading.by_id(ids, (name,)) or reading.purged(ids, (name,)):
                     raise _denied(caller, name, right)
+
+
+class GuardedResults:
+    """Long results of other servers' tools as callers reach them: whoever may read their namespace may read them."""
+
+    def __init__(self, results: Callable[[Deadline], KeptResults]) -> None:
+        """`results` gives what keeps them, which may have to be opened first."""
+        self._results = results
+
+    def keep(  # noqa: PLR0913 - whose result it is, and for how long
+        self,
+        content: bytes,
+        backend: str,
+        tool: str,
+        caller: Caller,
+        now: datetime,
+        deadline: Deadline,
+        *,
+        hours: float,
+    ) -> KeptResult:
+        """Keep a result, its secrets taken out, in the caller's own namespace; it says by which id it is found.
+
+        Raises: NamespaceDenied; as `KeptResults.keep`.
+        """
+        require(caller, (caller.scope.own,))
+        id_ = new_id("r", int(now.timestamp() * 1000))
+        result = KeptResult(id_, caller.scope.own, backend, tool, now, now + timedelta(hours=hours), content)
+        self._results(deadline).keep(result, deadline)
+        return result
+
+    def fetch(self, id_: str, caller: Caller, now: datetime, deadline: Deadline) -> KeptResult | None:
+        """The result of that id. None if there is none, if it has expired, and if the caller may not read it.
+
+        Raises: as `KeptResults.fetch`.
+        """
+        found = self._results(deadline).fetch(id_, now, deadline) if is_id(id_, "r") else None
+        return found if found is not None and found.namespace in caller.scope.visible() else None
 
 
 class _Reading:

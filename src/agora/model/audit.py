@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from agora.model.caller import Origin
+from agora.model.calls import NO_CALLS, CallCount, CallEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,14 @@ class Entries:
     """The rows that were asked for, newest last, and of how many they are the last."""
 
     rows: tuple[Entry, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Rows of the journal, of the record of calls or of both, newest last, and of how many they are the last."""
+
+    rows: tuple[Entry | CallEntry, ...]
     total: int
 
 
@@ -141,10 +150,11 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a revert would do, in the order of `ORDER`, and what it would leave."""
+    """What a revert would do, in the order of `ORDER`, and what it would leave; `calls` cannot be undone at all."""
 
     steps: tuple[Step, ...]
     left: tuple[Left, ...]
+    calls: CallCount = NO_CALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +164,4 @@ class Reverted:
     done: tuple[Step, ...]
     left: tuple[Left, ...]
     sequence: int
+    calls: CallCount = NO_CALLS

@@ -70,6 +70,20 @@ JOURNAL = Place(
     "no payload says anything of a purged item",
     ("journal_payload",),
 )
+KEPT = Place(
+    "kept results",
+    "long results of other servers' tools, any of which may say what the note says",
+    "every row is deleted",
+    "no row is older than the purge",
+    ("kept_results",),
+)
+CALLS = Place(
+    "calls",
+    "hashes of the arguments of calls, and the nonces that bind them to the chain",
+    "the nonces are deleted; the chain of calls stays whole, and no guess can be tested",
+    "no nonce is older than the purge",
+    ("calls",),
+)
 FILE = Place(
     "database file",
     "what was deleted or overwritten, in free pages and between rows",
@@ -117,7 +131,7 @@ LOGS = Place(
 
 PLACES = (
     *(ROWS, TEXTS, SAVERS, TAGS, METADATA, PASSAGES, VECTORS, FULL_TEXT, STATISTICS, READS, JOURNAL),
-    *(FILE, LOG, UNUSED_INDEX, INDEX, CACHE, LOGS),
+    *(KEPT, CALLS, FILE, LOG, UNUSED_INDEX, INDEX, CACHE, LOGS),
 )
 """In the order in which a purge empties them."""
 
@@ -133,6 +147,8 @@ WITHOUT_CONTENT = {
     "namespace_stats": "numbers",
     "namespace_stats_spare": "numbers",
     "readers": "who read up to which change",
+    "tool_pins": "what tools of other servers say of themselves",
+    "tool_vectors": "vectors of that",
     "pins": "which notes are pinned, and since when",
     "generations": "names and numbers of index files",
     "segments": "as above",

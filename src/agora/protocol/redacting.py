@@ -76,6 +76,13 @@ class Guard:
             raise SecretRefused(cleaned.places)
         return Checked(cleaned.value, cleaned.counts)
 
+    def kept(self, text: str) -> tuple[str, Counter[str]]:
+        """A text of somebody else that is kept, with labels for secrets, and how many there were of which kind.
+
+        Nobody can be refused for it, so labels take their place in the mode `refuse` too.
+        """
+        return (text, Counter()) if self.mode == "off" else self._redactor.text(text)
+
     def name(self, text: str, *, folded: bool = False) -> str:
         """A name that a program, a file or a setting has, with labels for secrets: nobody could be refused for it.
 

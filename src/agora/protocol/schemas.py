@@ -66,12 +66,15 @@ NOT_BLANK = r"\S"
 """Pattern of a text with something to see in it; stricter here than in other validators: see `_matches`."""
 ID = "^n_[0-7][0-9A-HJKMNP-TV-Z]{25}$"
 """Pattern of a note's id."""
+READABLE = "^[nr]_[0-7][0-9A-HJKMNP-TV-Z]{25}(#[0-9]{1,9})?$"
+"""Pattern of an id of a note, or of a long result of a backend and the byte from which on it is read."""
 KIND = "^[a-z][a-z0-9_-]{0,31}$"
 """Pattern of a kind of notes."""
 
 _WORDS = {
     NOT_BLANK: "must not be blank",
     ID: "must be the id of a note: n_ and 26 digits and capital letters, as a save or a query gave it",
+    READABLE: "must be the id of a note, n_ and 26 digits and capital letters, or of a result, r_ and as many",
     KIND: "must be a lower-case letter and then at most 31 lower-case letters, digits, - or _",
 }
 _DEEPEST = 32

@@ -16,6 +16,7 @@ from agora.model.deadline import Deadline
 from agora.model.route import Access, Called, Match, ToolResult
 from agora.ports.backend_cache import BackendCache
 from agora.ports.clock import Clock
+from agora.ports.kept_results import KeptResult
 from agora.router import arguments as checking
 from agora.router import results
 from agora.router.loop import LoopThread
@@ -57,6 +58,10 @@ class Keeping(Protocol):
         """Save a result as a note of origin `tool`: its `id` and `status`, or `error` if it could not be saved."""
         ...
 
+    def fetch(self, id_: str, caller: Caller, deadline: Deadline) -> KeptResult | None:
+        """The long result of that id, if it is still kept where the caller may read."""
+        ...
+
     def clean(self, text: str) -> Cleaned:
         """The text as it may be kept."""
         ...
@@ -80,7 +85,7 @@ class Dispatcher:
         self._keeping = keeping
         self._cache = cache
         self._clock = clock
-        self._result_bytes = result_bytes
+        self.result_bytes = result_bytes
 
     def call(
         self,
@@ -171,11 +176,15 @@ class Dispatcher:
             text = results.whole(ToolResult(result.content, result.structured, result.is_error)).decode("utf-8")
             if text.strip():
                 called = replace(called, note=self._keeping.save(table.name, called.tool, text, caller, deadline))
-        if results.size(result) <= self._result_bytes and results.media_size(result) <= results.MEDIA_BYTES:
+        if results.size(result) <= self.result_bytes and results.media_size(result) <= results.MEDIA_BYTES:
             return called
-        clean, _ = self._keeping.clean(results.whole(result).decode("utf-8"))
-        kept = self._keeping.keep(table.name, called.tool, clean.encode("utf-8"), caller, deadline)
-        return replace(called, result=results.shortened(result, self._result_bytes, kept))
+        clean, found = self._keeping.clean(results.whole(result).decode("utf-8"))
+        content = clean.encode("utf-8")
+        kept = dict(self._keeping.keep(table.name, called.tool, content, caller, deadline))
+        if found:
+            # What is shown of it is the beginning of what is kept, so that the rest follows on it.
+            kept["redacted"] = dict(sorted(found.items()))
+        return replace(called, result=results.shortened(result, content, self.result_bytes, kept))
 
     def _record(self, made: CallMade, caller: Caller, deadline: Deadline) -> None:
         # A call whose time is up, or that was taken back, has been made all the same.

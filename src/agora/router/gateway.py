@@ -13,8 +13,10 @@ from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.route import Called, Match, RouteRequest
+from agora.ports.kept_results import KeptResult
 from agora.router import arguments as checking
-from agora.router.dispatch import Dispatcher
+from agora.router import results
+from agora.router.dispatch import Dispatcher, Keeping
 from agora.router.loop import LoopThread
 from agora.router.policy import refusal, verdict
 from agora.router.registry import Backend, Registry
@@ -51,7 +53,19 @@ class Chooser(Protocol):
     """Finds tools by what is wanted. Thread-safe, blocking."""
 
     def choose(self, intent: str, backends: Sequence[Backend], limit: int, deadline: Deadline) -> Choice:
-        """The best tools of these backends; what others there are has no influence."""
+        """The best backends with their best tools, or the best tools of one alone; others have no influence."""
+        ...
+
+    def named(self, target: str, backends: Sequence[Backend]) -> tuple[str, str] | None:
+        """Backend and tool that `target` names: a tool that one alone has, or one with its backend before it."""
+        ...
+
+    def ranked(self, query: str, backends: Sequence[Backend], limit: int, deadline: Deadline) -> Choice:
+        """The best tools, whosever they are; none is chosen."""
+        ...
+
+    def close(self) -> None:
+        """Do no more work."""
         ...
 
 
@@ -96,6 +110,16 @@ class Broadcast:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A piece of a long result; `after` is the byte from which the next one begins, None at its end."""
+
+    kept: KeptResult
+    start: int
+    text: str
+    after: int | None
+
+
 class Gateway:
     """Routes calls to backends. Thread-safe and blocking: run it in worker threads."""
 
@@ -105,8 +129,10 @@ class Gateway:
         dispatcher: Dispatcher,
         chooser: Chooser,
         loop: LoopThread,
+        keeping: Keeping,
     ) -> None:
         self.registry = registry
+        self._keeping = keeping
         self._dispatcher = dispatcher
         self._chooser = chooser
         self._loop = loop
@@ -128,10 +154,10 @@ class Gateway:
             self.registry.get(request.target, allowed)
         mine = [each for each in self.registry.all() if allowed(each.table.name)]
         missing = self._learned(mine, deadline)
-        named = by_tool(request.target, mine)
+        named = self._chooser.named(request.target.strip(), mine)
         if named is not None:
-            found, tool = named
-            described = describe(found, tool, Candidate(found.table.name, tool.name))
+            found = next(each for each in mine if each.table.name == named[0])
+            described = describe(found, found.tool(named[1]), Candidate(*named))
             return self._called("tool", found, described, request, caller, deadline, missing)
         return self._by_intent(mine, request, caller, deadline, missing)
 
@@ -181,11 +207,21 @@ class Gateway:
         """The tools that fit `query` best; nothing is called."""
         mine = [each for each in self.registry.all() if caller.scope.grants.may_call(each.table.name)]
         missing = self._learned(mine, deadline)
-        choice = self._chooser.choose(query, mine, limit, deadline)
+        choice = self._chooser.ranked(query, mine, limit, deadline)
         return Routed("none", None, None, self._described(choice, mine), missing, choice.degraded)
+
+    def rest(self, id_: str, start: int, caller: Caller, deadline: Deadline) -> Rest | None:
+        """A piece of a long result from the byte `start` on; None if nothing is kept under that id for the caller."""
+        kept = self._keeping.fetch(id_, caller, deadline)
+        if kept is None:
+            return None
+        text = results.beginning(kept.content, self._dispatcher.result_bytes, start)
+        after = start + len(text.encode("utf-8"))
+        return Rest(kept, start, text, after if after < len(kept.content) else None)
 
     def close(self) -> None:
         """End every session and the loop."""
+        self._chooser.close()
         self._loop.close(self.registry.close)
 
     def _at(self, backend: Backend, request: RouteRequest, caller: Caller, deadline: Deadline) -> Routed:
@@ -281,15 +317,6 @@ class Gateway:
             return []
         with ThreadPoolExecutor(len(ready), "agora-broadcast") as threads:
             return list(threads.map(lambda pair: ask(*pair), ready))
-
-
-def by_tool(name: str, backends: Sequence[Backend]) -> tuple[Backend, ToolDefinition] | None:
-    """The backend that alone has a tool of that name, and the tool; None if none has it, or several have."""
-    wanted = name.strip()
-    having = [each for each in backends if each.tools is not None and wanted in each.tools.approved]
-    if len(having) != 1 or having[0].tools is None:
-        return None
-    return having[0], having[0].tools.approved[wanted]
 
 
 def describe(backend: Backend, tool: ToolDefinition, candidate: Candidate) -> Described:

@@ -68,10 +68,11 @@ class Health:
             )
         self._trying = True
 
-    def succeeded(self, seconds: float) -> None:
-        """The backend answered, after so many seconds."""
+    def succeeded(self, seconds: float | None = None) -> None:
+        """The backend answered, after so many seconds; without them it has only started."""
         self._failures, self._trying = 0, False
-        self._seconds.append(seconds)
+        if seconds is not None:
+            self._seconds.append(seconds)
 
     def failed(self, reason: str) -> None:
         """The backend did not do its part."""

@@ -142,12 +142,11 @@ class Link:
         attempt = 0
         while True:
             attempt += 1
-            began = self._monotonic()
             self.health.admit()
             try:
-                result = await self._once(method, params, given)
+                result, seconds = await self._once(method, params, given)
             except BackendRefused:
-                self.health.succeeded(self._monotonic() - began)
+                self.health.succeeded()
                 raise
             except BackendError as error:
                 self.health.failed(error.message)
@@ -163,18 +162,20 @@ class Link:
                 self.health.let_go()
                 raise
             else:
-                seconds = self._monotonic() - began
                 self.health.succeeded(seconds)
                 return Answered(result, seconds, attempt)
 
-    async def _once(self, method: str, params: Mapping[str, Any], given: _Try) -> dict[str, Any]:
+    async def _once(self, method: str, params: Mapping[str, Any], given: _Try) -> tuple[dict[str, Any], float]:
+        """The result, and the seconds that the backend took for it."""
         session = await self._open()
         if given.check is not None:
             await given.check()
         left = min(self.table.timeout, given.ends - self._monotonic())
         if left <= 0:
             raise _NotStarted(self.table.name, "took so long to start that no time is left for the call")
-        return await session.request(method, params, seconds=left, progress=given.progress)
+        began = self._monotonic()
+        result = await session.request(method, params, seconds=left, progress=given.progress)
+        return result, self._monotonic() - began
 
     async def _end_if_hung(self) -> None:
         """End a session that answers nothing: the next try gets a new one."""
@@ -191,7 +192,7 @@ class Link:
         if isinstance(error, OutcomeUnknown):
             return reads
         # A program that does not start will not the next moment either; an address may be back.
-        return not isinstance(error, _NotStarted)
+        return isinstance(error, BackendUnavailable) and not isinstance(error, _NotStarted)
 
     async def _open(self) -> Session:
         if (session := self.session) is not None:
@@ -252,7 +253,6 @@ class Link:
         if (session := self.session) is not None:
             return session
         self.health.admit()
-        began = self._monotonic()
         try:
             session = await self._open()
         except BackendError as error:
@@ -261,7 +261,7 @@ class Link:
         except BaseException:
             self.health.let_go()
             raise
-        self.health.succeeded(self._monotonic() - began)
+        self.health.succeeded()
         return session
 
     async def close(self) -> None:

@@ -6,13 +6,13 @@ import asyncio
 import difflib
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agora.config.backends import BackendTable
 from agora.errors import AgoraError, BackendNotFound, BackendUnavailable, ToolNotFound, ToolQuarantined
 from agora.model.backend import ToolDefinition
 from agora.model.deadline import Deadline
+from agora.model.pins import Pinned
 from agora.ports.backends import Connector, Session
 from agora.ports.log import Log
 from agora.router import listing
@@ -21,15 +21,6 @@ from agora.router.loop import LoopThread
 
 LIST_SECONDS = 15.0
 """Seconds that one page of a backend's list of tools may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """The tools of a backend by what was decided of them."""
-
-    approved: Mapping[str, ToolDefinition]
-    quarantined: Mapping[str, ToolDefinition] = field(default_factory=dict)
-    """What they say of themselves now, which nobody has approved."""
 
 
 class Pins(Protocol):
@@ -121,7 +112,10 @@ class Registry:
         with self._lock:
             if tables is not None:
                 self._take(tables)
-            return list(self._backends.values())
+            found = list(self._backends.values())
+        for backend in found:
+            self.look_again(backend)
+        return found
 
     def find(self, name: str, allowed: Callable[[str], bool]) -> Backend | None:
         """The backend of that name, in any case, if there is one that the caller may use."""
@@ -194,12 +188,14 @@ class Registry:
         """As `Tables.trouble`."""
         return self._tables.trouble
 
-    def forget_tools(self, name: str) -> None:
-        """Read what is known of a backend's tools anew: a person has decided about them."""
-        with self._lock:
-            backend = next((each for each in self._backends.values() if each.table.name == name), None)
-            if backend is not None:
-                backend.tools = self._pins.known(name, backend.identity)
+    def look_again(self, backend: Backend) -> None:
+        """Take up what a person has decided meanwhile, in whatever process, of tools that are quarantined."""
+        if backend.tools is None or not backend.tools.quarantined:
+            return
+        tools = self._pins.known(backend.table.name, backend.identity)
+        if tools is not None and tools != backend.tools:
+            with self._lock:
+                backend.tools = tools
                 self.version += 1
 
     def _take(self, tables: tuple[BackendTable, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agora.model.route import Block, ToolResult
@@ -27,6 +27,8 @@ def read(result: Mapping[str, Any]) -> ToolResult:
     else:
         blocks = [block for block in blocks if not _says(block, structured)]
     plain = tuple(block for block in blocks if block.get("type") not in _MEDIA)
+    if structured is not None and _is_said(structured, plain):
+        structured = None
     media = tuple(block for block in blocks if block.get("type") in _MEDIA)
     return ToolResult(plain, structured, result.get("isError") is True, media)
 
@@ -50,11 +52,17 @@ def media_size(result: ToolResult) -> int:
     return sum(len(str(block.get("data", ""))) for block in result.media)
 
 
-def shortened(result: ToolResult, limit: int, kept: Mapping[str, Any]) -> ToolResult:
-    """The beginning of a long result as one text of at most `limit` bytes; `kept` says where all of it is."""
-    shown = beginning(whole(ToolResult(result.content, result.structured, result.is_error)), limit)
+def shortened(result: ToolResult, content: bytes, limit: int, kept: Mapping[str, Any]) -> ToolResult:
+    """The beginning of a long result, of which `content` is the whole, as one text of at most `limit` bytes.
+
+    `kept` says where all of it is; what is added to it is from where on the rest can be read.
+    """
+    shown = beginning(content, limit)
     media = result.media if media_size(result) <= MEDIA_BYTES else ()
-    cut = {**kept, "shown_bytes": len(shown.encode("utf-8"))}
+    end = len(shown.encode("utf-8"))
+    cut = {**kept, "shown_bytes": end}
+    if "id" in kept and end < len(content):
+        cut["next"] = f"{kept['id']}#{end}"
     return ToolResult(({"type": "text", "text": shown},), None, result.is_error, media, cut)
 
 
@@ -76,6 +84,11 @@ def _says(block: Block, structured: Mapping[str, Any]) -> bool:
         return bool(json.loads(text) == structured)
     except (ValueError, RecursionError):
         return False
+
+
+def _is_said(structured: Mapping[str, Any], blocks: Sequence[Block]) -> bool:
+    """Whether the structured content is nothing but the one text under a name, as some libraries make it."""
+    return len(structured) == 1 and len(blocks) == 1 and _text(blocks[0]) == next(iter(structured.values()))
 
 
 def _text(block: Block) -> str:

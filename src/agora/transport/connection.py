@@ -27,8 +27,8 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
+from agora.text.lines import Line, Oversized
 from agora.transport.lanes import Era, Lane
-from agora.transport.lines import Line, Oversized
 from agora.transport.messages import Ignored, Incoming, NotText, Refusal, error, has_envelope, parse
 from agora.transport.options import ConnectionOptions
 from agora.transport.outbound import Call, Outbound

@@ -18,7 +18,7 @@ from typing import Self
 
 import anyio
 
-from agora.transport.lines import MAX_LINE_BYTES, Line, LineSplitter
+from agora.text.lines import MAX_LINE_BYTES, Line, LineSplitter
 
 CHUNK_BYTES = 64 * 1024
 

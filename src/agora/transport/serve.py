@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 from mcp.server.lowlevel import Server
 
+from agora.text.lines import MAX_LINE_BYTES, Line
 from agora.transport.connection import serve_connection
 from agora.transport.lifetime import Ending, on_parent_death, on_signals
-from agora.transport.lines import MAX_LINE_BYTES, Line
 from agora.transport.options import ConnectionOptions
 from agora.transport.pipes import PipeFrames, PipeLines
 from agora.transport.stdio import claim_stdio

@@ -49,6 +49,11 @@ def test_every_key_has_its_line_whatever_stands_in_texts_and_comments() -> None:
     assert lines.of("backends", 1, "env", "none") == 19
 
 
+def test_lists_in_lists_open_no_table() -> None:
+    lines = Lines('[a]\nx = [\n  ["b"],\n  { y = 1 },\n]\nz = 1\n')
+    assert (lines.of("a", "x"), lines.of("a", "z"), lines.of("b")) == (2, 6, None)
+
+
 def test_what_stands_nowhere_has_no_line() -> None:
     assert Lines("").of("backends", 0) is None
     assert Lines("a = 1").of("b") is None

@@ -7,11 +7,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agora.model.backend import ToolDefinition
+from agora.model.calls import CallRow
+from agora.model.deadline import Deadline
+
 if TYPE_CHECKING:
     from tests.conftest import Desk
 
+PATIENCE = 20.0
+
 CANONICAL = (
-    *("namespaces", "items", "texts", "savers", "item_tags", "pins"),
+    *("namespaces", "items", "texts", "savers", "item_tags", "pins", "tool_pins", "calls"),
     *("journal_payload", "journal", "agents", "clients"),
 )
 """Tables that a repair never changes; it may add to the last four."""
@@ -50,8 +56,18 @@ def fill(desk: Desk) -> None:
 
 
 def pin(desk: Desk) -> None:
-    """Pin what is the user's of what `fill` saved, as only this release's stores can hold it."""
+    """Pin what is the user's of what `fill` saved, and call tools, as only this release's stores can hold it."""
+    for tool in ("get_file", "put_file"):
+        call(desk, tool)
     desk.pin(*(public_id for public_id in desk.found("region") if desk.note(public_id).origin == "user"))
+
+
+def call(desk: Desk, tool: str = "get_file") -> None:
+    """Have a tool of another server seen, and called once."""
+    backend, now = "files", desk.clock.now()
+    desk.store.tool_pins().seen(backend, "x", [ToolDefinition(backend, tool)], now, Deadline(PATIENCE))
+    row = CallRow(now, desk.caller(), backend, tool, "read", "name", "name", "ok", 0.25, arguments=b'{"path":"a"}')
+    desk.store.call_log().record(row, Deadline(PATIENCE))
 
 
 def answers(desk: Desk) -> dict[str, Any]:
@@ -76,8 +92,8 @@ def canonical(path: Path) -> dict[str, list[tuple[Any, ...]]]:
             for name in CANONICAL
             if name in there
         }
-    # Older stores have no table of them.
-    return {name: rows for name, rows in found.items() if rows or name != "pins"}
+    # Older stores have no tables of them.
+    return {name: rows for name, rows in found.items() if rows or name not in {"pins", "tool_pins", "calls"}}
 
 
 def kept(before: dict[str, list[tuple[Any, ...]]], after: dict[str, list[tuple[Any, ...]]]) -> bool:
@@ -231,6 +247,12 @@ FATAL: dict[str, list[str]] = {
         "UPDATE journal SET at = at + 1 WHERE sequence = 3",
         "DELETE FROM journal WHERE sequence = 4",
         "DELETE FROM journal WHERE sequence = (SELECT max(sequence) FROM journal)",
+    ],
+    "calls_broken": [
+        "UPDATE calls SET outcome = 'error' WHERE sequence = 1",
+        "DELETE FROM calls WHERE sequence = 1",
+        "DELETE FROM calls WHERE sequence = 2",
+        "DROP TABLE calls",
     ],
     "schema_damaged": ["DROP TABLE item_tags"],
     "schema_foreign": [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.route import Block, Called, RouteRequest
+from agora.protocol.times import written
 from agora.protocol.tools.shapes import filled, opening
 
 if TYPE_CHECKING:
@@ -92,6 +93,25 @@ class GatewayTools:
             found["tools"] = [described(each, schema=False) for each in searched.candidates]
             found |= _missing(searched.not_searched) | _degraded(searched.degraded)
         return found
+
+    def rest(self, id_: str, caller: Caller, deadline: Deadline) -> dict[str, Any] | None:
+        """A piece of a long result, by its id with or without `#` and the byte to begin at; None if it is not kept."""
+        name, _, start = id_.partition("#")
+        found = self._gateway.rest(name, int(start or 0), caller, deadline)
+        if found is None:
+            return None
+        kept = found.kept
+        row = {
+            "id": kept.id,
+            "backend": kept.backend,
+            "tool": kept.tool,
+            "from": found.start,
+            "bytes": len(kept.content),
+            "text": found.text,
+            "next": None if found.after is None else f"{kept.id}#{found.after}",
+            "expires_at": written(kept.expires_at),
+        }
+        return filled(row)
 
     def summary(self, caller: Caller) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """What the status says of backends: counts, and what is amiss."""

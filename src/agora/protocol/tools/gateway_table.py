@@ -14,13 +14,11 @@ GATEWAY: tuple[Tool, ...] = (
     Tool(
         "agora_route",
         "Use another MCP server",
-        "Call a tool of another MCP server (a backend): issues, browsers, files, databases, … Name the backend or the"
-        " tool as target, or say in words what you want done: the best tool is called if it is clearly ahead, else"
-        " nothing is called and `candidates` has the best five with scores and input schemas: call again with target"
-        " and tool. Arguments are checked against the tool's schema first. Returns matched_by, backend, tool, content,"
-        " structured, is_error (the tool failed), cached with its age, seconds. `cut`: the result is longer, agora_get"
-        " reads on. Changing calls are never repeated: outcome_unknown says that one may have happened. Limits: 50 kB"
-        " of text at once, 60 s.",
+        "Call a tool of another MCP server (a backend), when you need issues, browsers, files, databases, … Name"
+        " backend and tool, or say what you want done: a tool that is clearly ahead is called, else none, and"
+        " `candidates` has the best five with their schemas to call again with. Returns backend, tool, matched_by,"
+        " content, structured, is_error, cached. `cut`: agora_get reads on. A changing call is never repeated:"
+        " outcome_unknown means that it may have happened. Limits: 50 kB of text at once, 60 s.",
         arguments(
             ("target",),
             target=text("A backend, a tool, or what you want done.", pattern=NOT_BLANK, maxLength=2_000),
@@ -52,6 +50,7 @@ GATEWAY: tuple[Tool, ...] = (
             degraded=STRINGS,
             dry_run=_BOOLEAN,
         ),
+        destructive=True,
         open_world=True,
         recalled=("content", "structured", "candidates"),
         verbatim=("arguments",),
@@ -59,10 +58,9 @@ GATEWAY: tuple[Tool, ...] = (
     Tool(
         "agora_broadcast",
         "Ask many MCP servers",
-        "Call one tool of every backend that has it, all at once. For reading tools; a changing one is called only"
-        " where its backend's configuration allows it. Returns one row a backend: its result, or its error, and the"
-        " seconds it took; a slow or broken one delays the others no longer than its own timeout. Limits: 50 kB of"
-        " text in all.",
+        "Call one tool of every backend that has it, all at once, when the same question goes to many. Changing tools"
+        " are left out unless the operator allows them. Returns a row a backend: its result or its error, and its"
+        " seconds; a slow one delays the others no longer than its own timeout. Limits: 50 kB of text from each, 60 s.",
         arguments(
             ("tool",),
             tool=text("The name of the tool.", pattern=NOT_BLANK, maxLength=256),
@@ -70,6 +68,7 @@ GATEWAY: tuple[Tool, ...] = (
             backends=array("Only these.", _BACKEND, minItems=1, maxItems=64),
         ),
         out(results=ROWS, not_asked=ROWS, seconds=_NUMBER),
+        destructive=True,
         open_world=True,
         recalled=("results",),
         verbatim=("arguments",),
@@ -77,9 +76,10 @@ GATEWAY: tuple[Tool, ...] = (
     Tool(
         "agora_backends",
         "List MCP servers",
-        "Which other MCP servers can be reached and how they are: state, health, latency, number of tools, last error,"
-        " quarantined tools (a person has to approve what they changed). With a query, the tools that fit it best, each"
-        " with the tokens its schema costs; agora_route with dry_run shows a schema.",
+        "Which other MCP servers can be reached, and how they are. Use it when a call of one fails, or to find a tool."
+        " Returns state, health, latency, number of tools, last error and quarantined tools (a person has to approve"
+        " what changed in them); with a query the tools that fit best, with the tokens that their schemas cost:"
+        " agora_route with dry_run shows a schema. Limit: 10 tools.",
         arguments(
             (),
             query=text("What a tool should do.", pattern=NOT_BLANK, maxLength=2_000),

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Arguments = Mapping[str, Any]
 
+KEPT = "r_"
+"""How ids of long results of backends begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -147,7 +150,17 @@ class Tools:
         return shapes.answer(self._notes.query(query, caller, deadline), explain=given.get("explain", False))
 
     def _get(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
-        return shapes.got(self._notes.get(given["ids"], caller, deadline))
+        ids = [each for each in given["ids"] if not each.startswith(KEPT)]
+        found = shapes.got(self._notes.get(ids, caller, deadline))
+        if len(ids) < len(given["ids"]):
+            self._add_rest([each for each in given["ids"] if each.startswith(KEPT)], found, caller, deadline)
+        return found
+
+    def _add_rest(self, ids: list[str], found: dict[str, Any], caller: Caller, deadline: Deadline) -> None:
+        """Put the pieces of long results of backends beside the notes."""
+        pieces = {} if self._gateway is None else {id_: self._gateway.rest(id_, caller, deadline) for id_ in ids}
+        found["results"] = [piece for piece in pieces.values() if piece is not None]
+        found["unknown"] = found.get("unknown", []) + [id_ for id_ in ids if pieces.get(id_) is None]
 
     def _crossref(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         topic = arguments.topic(given, _searched(given, caller), self._clock.now(), self.limits.query_chars)

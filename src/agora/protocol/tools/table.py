@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agora.errors import ConfigError
 from agora.model.caller import RANKS
-from agora.protocol.schemas import ID, KIND, NOT_BLANK, arguments, array, text, whole
+from agora.protocol.schemas import ID, KIND, NOT_BLANK, READABLE, arguments, array, text, whole
 from agora.protocol.tools.gateway_table import GATEWAY
 from agora.protocol.tools.tool import INTEGER, OBJECT, ROWS, STRING, STRINGS, Tool, out
 
@@ -16,7 +16,7 @@ _TAG = {"type": "string", "pattern": NOT_BLANK, "maxLength": 64}
 _NAME = {"type": "string", "pattern": NOT_BLANK, "maxLength": 128}
 _KIND = {"type": "string", "pattern": KIND}
 _NAMESPACE = text(
-    "Scope: a project as owner/repo, or `shared` for all. Default: this project.",
+    "Scope: a project as owner/repo, or `shared`. Default: this project.",
     minLength=1,
     maxLength=256,
 )
@@ -84,7 +84,7 @@ TABLE: tuple[Tool, ...] = (
         "agora_query",
         "Query the notes",
         "Find what any agent saved, by meaning and by words. Use it before you start work and when you meet an error"
-        " or a choice. Returns the best notes with score 0..1 (comparable between queries), text, agent, session,"
+        " or a choice. Returns the best notes with score 0..1 (comparable), text, agent, session,"
         " dates, tags; `omitted` counts what did not fit; a long text is `cut` around its best passage, agora_get has"
         " the whole. Forgotten, expired and superseded notes never come back. English is found best."
         " Limits: 10,000 characters, 50 notes, 4,000 tokens unless max_tokens says otherwise.",
@@ -144,11 +144,12 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_get",
         "Get notes by id",
-        "Read notes whole, by id: when a result was cut, or for the history of a key; superseded versions too. Returns"
-        " the notes; unknown, forgotten, expired and purged ids are listed apart, never an error. Limit: 100 ids.",
-        arguments(("ids",), ids=_IDS),
+        "Read notes whole by id: when a result was cut, for the history of a key, or on in a backend's long result"
+        " (r_…#byte). Returns them; unknown, forgotten, expired and purged ids apart, never an error. Limit: 100 ids.",
+        arguments(("ids",), ids=array("As n_…", {"type": "string", "pattern": READABLE}, minItems=1, maxItems=100)),
         out(
             notes=ROWS,
+            results=ROWS,
             unknown=STRINGS,
             forgotten=STRINGS,
             expired=STRINGS,
@@ -157,7 +158,7 @@ TABLE: tuple[Tool, ...] = (
         ),
         read_only=True,
         idempotent=True,
-        recalled=("notes",),
+        recalled=("notes", "results"),
     ),
     Tool(
         "agora_crossref",
@@ -251,7 +252,7 @@ TABLE: tuple[Tool, ...] = (
         "agora_status",
         "Status",
         "Whether Agora is well, and what it holds here. Use it when an answer surprises you or a call fails."
-        " Returns health, every problem by name, counts of notes, agents and namespaces, index, model, sizes, paths."
+        " Returns health, every problem, counts of notes, agents and namespaces, index, model, sizes, paths."
         " Limit: 8 kB.",
         arguments(),
         out(

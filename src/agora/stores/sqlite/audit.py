@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agora.model.audit import Break, Entries, Entry, Head, Verified, Wanted, Writer
+from agora.model.calls import CallEntry
 from agora.stores.sqlite.audit_chain import verified
 from agora.stores.sqlite.failures import translated
+from agora.stores.sqlite.gateway import called as record
+from agora.stores.sqlite.gateway import calls
 from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import is_current, recognise, version_of
 from agora.stores.sqlite.opening import Reader, open_to_read
@@ -40,6 +43,25 @@ def entries(path: Path, wanted: Wanted) -> Entries:
     return Entries(tuple(rows), total)
 
 
+def called(path: Path, wanted: Wanted) -> tuple[tuple[CallEntry, ...], int]:
+    """The rows of the record of calls that are wanted, newest last, and how many there are in all.
+
+    Raises: as `entries`.
+    """
+    with _reading(path) as connection:
+        if connection is None or not calls.is_there(connection):
+            return (), 0
+        return record.entries(connection, wanted)
+
+
+def verify_calls(path: Path, known: Head | None = None) -> Verified:
+    """As `verify`, of the record of calls."""
+    with _reading(path) as connection:
+        if connection is not None:
+            return calls.verified(connection, known)
+    return Verified(0, None, None if known is None else Break(1, f"the record is missing, up to {known.sequence}"))
+
+
 def verify(path: Path, known: Head | None = None) -> Verified:
     """As `audit_chain.verified`, of one snapshot of the store at `path`; no rows for a store not yet made.
 
@@ -64,7 +86,7 @@ def unheard(path: Path, writer: Writer) -> tuple[str, str, list[str]] | None:
             if connection is None:
                 return kind, name, []
             has, newest = _KNOWN[kind]
-            if connection.execute(has, (name,)).fetchone() is None:
+            if connection.execute(has, (name,)).fetchone() is None and not record.has(connection, kind, name):
                 return kind, name, [each for (each,) in connection.execute(newest, (_SHOWN,))]
     return None
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from agora.model.audit import ORDER, Left, Plan, Step, Undoing, Writer
 from agora.stores.sqlite.audit_history import ALONE, MOVING, Coming, Event, History
 from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
+from agora.stores.sqlite.gateway import called
 
 
 @dataclass(slots=True)
@@ -47,7 +48,9 @@ def plan(connection: sqlite3.Connection, writer: Writer, now: int) -> Plan:
         units, stays = units_of(lineage, row)
         steps += [unit.step() for unit in units]
         left += stays
-    return Plan(tuple(sorted(steps, key=lambda step: ORDER.index(step.undoing))), tuple(left))
+    return Plan(
+        tuple(sorted(steps, key=lambda step: ORDER.index(step.undoing))), tuple(left), called.of(connection, writer)
+    )
 
 
 def units_of(lineage: Lineage, row: int) -> tuple[list[Unit], list[Left]]:

@@ -10,6 +10,7 @@ from agora.stores.sqlite.audit_chain import verified
 from agora.stores.sqlite.checks_content import changed_fields, wrong_contents, wrong_vectors
 from agora.stores.sqlite.checks_file import damage, objects, orphans, used_numbers
 from agora.stores.sqlite.checks_fulltext import occurrences, outdated, passages, statistics, unlike_texts
+from agora.stores.sqlite.gateway.calls import verified as calls_verified
 from agora.stores.sqlite.migrations import version_of
 from agora.stores.sqlite.rules import RULES, Problem, Rule, cases, problem
 
@@ -50,6 +51,13 @@ def _journal(connection: sqlite3.Connection) -> Iterator[Problem]:
         yield problem("journal_broken", f"the journal is whole only before change {broken.sequence}: {broken.reason}")
 
 
+def _calls(connection: sqlite3.Connection) -> Iterator[Problem]:
+    broken = calls_verified(connection).broken
+    if broken is not None:
+        reason = f"the record of calls is whole only before call {broken.sequence}: {broken.reason}"
+        yield problem("calls_broken", reason)
+
+
 _CHECKS: tuple[tuple[str, _Check], ...] = (
     ("the file", damage),
     ("the schema", objects),
@@ -60,6 +68,7 @@ _CHECKS: tuple[tuple[str, _Check], ...] = (
     ("what may change of notes", changed_fields),
     ("vectors", wrong_vectors),
     ("the journal", _journal),
+    ("the record of calls", _calls),
     ("the age of the full text", outdated),
     ("passages in the full text", passages),
     ("terms of the texts", unlike_texts),

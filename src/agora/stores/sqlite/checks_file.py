@@ -14,7 +14,7 @@ DERIVED = frozenset(
     {
         *("item_metadata", "passages", "encoders", "vectors", "namespace_seq", "fulltext", "term_stats"),
         *("namespace_stats", "fulltext_spare", "term_stats_spare", "namespace_stats_spare", "reads", "readers"),
-        *("generations", "segments"),
+        *("generations", "segments", "kept_results", "tool_vectors"),
     }
 )
 """Tables that can be made anew from the others, or whose loss loses no note."""
@@ -26,6 +26,7 @@ NUMBERED = {
     "vectors": ("vectors.id",),
     "journal": ("journal.sequence", "journal_payload.sequence"),
     "segments": ("segments.id",),
+    "calls": ("calls.sequence",),
 }
 """Tables whose numbers never come back, and where else their numbers are kept that nothing was derived from."""
 

@@ -24,6 +24,12 @@ _BLANK = (
     " forgotten_at = ifnull(forgotten_at, purged_at), forget_reason = NULL"
 )
 
+LAST = "(SELECT max(purged_at) FROM items)"
+"""When something was last purged."""
+
+_CALLS = 5_000
+"""Calls that are looked at in one transaction."""
+
 _BATCH = 200
 """Versions that go in one transaction: others write in between."""
 
@@ -119,6 +125,26 @@ def sweep(connection: sqlite3.Connection, mark: str) -> None:
             connection.execute(f"DELETE FROM {tables.fulltext} WHERE rowid = ?", (passage,))
         connection.execute(f"DELETE FROM {tables.terms} WHERE passages <= 0")
     set_mark(connection, mark)
+
+
+def forget_calls(connection: sqlite3.Connection, after: int) -> int | None:
+    """Take what calls before the last purge could be tested by, of the next few `after` a number; None at the end.
+
+    What a tool answered, and what it was asked, may say what a purged note says: long results that were kept go, and
+    so do the nonces that bind arguments to the record of calls.
+    """
+    connection.execute(f"DELETE FROM kept_results WHERE created_at <= {LAST}")
+    last = connection.execute(
+        "SELECT max(sequence) FROM (SELECT sequence FROM calls WHERE sequence > ? ORDER BY sequence LIMIT ?)",
+        (after, _CALLS),
+    ).fetchone()[0]
+    if last is None:
+        return None
+    connection.execute(
+        f"UPDATE calls SET nonce = NULL WHERE sequence > ? AND sequence <= ? AND nonce IS NOT NULL AND at <= {LAST}",
+        (after, last),
+    )
+    return int(last)
 
 
 def set_mark(connection: sqlite3.Connection, mark: str) -> None:

@@ -29,7 +29,7 @@ from agora.ports.vector_index import Source, VectorIndex
 from agora.stores.sqlite.condemning import condemn
 from agora.stores.sqlite.conditions import MARK
 from agora.stores.sqlite.connection import LOCK_FILE, Database
-from agora.stores.sqlite.erasing import Deed, batches, loosen, sweep
+from agora.stores.sqlite.erasing import LAST, Deed, batches, forget_calls, loosen, sweep
 from agora.stores.sqlite.fulltext import CURRENT, SPARE
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import check_version
@@ -70,6 +70,8 @@ _REMAINS = {
     places.JOURNAL.name: "SELECT count(*) FROM journal_payload p JOIN journal x ON x.sequence = p.sequence"
     " JOIN items i ON i.id = x.item_id WHERE i.purged_at IS NOT NULL"
     " AND length(p.content) > 0",
+    places.KEPT.name: f"SELECT count(*) FROM kept_results WHERE created_at <= {LAST}",
+    places.CALLS.name: f"SELECT count(*) FROM calls WHERE nonce IS NOT NULL AND at <= {LAST}",
 }
 
 
@@ -111,6 +113,7 @@ class SqlitePurging:
             notes, versions = notes + done[0], versions + done[1]
         if versions:
             self._database.write(loosen, deadline)
+            self._forget_calls(deadline)
         return notes, versions
 
     def unfinished(self, deadline: Deadline) -> str | None:
@@ -139,6 +142,7 @@ class SqlitePurging:
         """As `Purging.sweep`."""
         mark = _mark(now)
         self._database.write(lambda connection: sweep(connection, mark), deadline)
+        self._forget_calls(deadline)
 
     def holds(self, sample: Sample, deadline: Deadline) -> bool:
         """As `Purging.holds`."""
@@ -155,6 +159,11 @@ class SqlitePurging:
             lambda connection: connection.execute("DELETE FROM meta WHERE (key, value) = (?, ?)", (MARK, unfinished)),
             deadline,
         )
+
+    def _forget_calls(self, deadline: Deadline) -> None:
+        step: int | None = 0
+        while step is not None:
+            step = self._database.write(partial(forget_calls, after=step), deadline)
 
     def _merge_full_text(self, deadline: Deadline) -> None:
         # Of several segments the older hold what the newer only mark as deleted.

@@ -219,6 +219,7 @@ _LAST = (
         "has the model make them anew",
     ),
     Kind("journal_broken", "the journal is not whole", TRUST),
+    Kind("calls_broken", "the record of calls of other servers' tools is not whole", TRUST),
     Kind("fulltext_outdated", "the full text was built by another release", REPAIR, _FULLTEXT),
     Kind("missing_fulltext", "passages that the full text lacks", REPAIR, _FULLTEXT),
     Kind(

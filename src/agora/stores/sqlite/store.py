@@ -41,6 +41,10 @@ from agora.text.ids import new_id
 
 if TYPE_CHECKING:
     # A server that starts has no use for these; each is imported where it is made.
+    from agora.stores.sqlite.gateway.calls import SqliteCallLog
+    from agora.stores.sqlite.gateway.kept import SqliteKeptResults
+    from agora.stores.sqlite.gateway.pins import SqliteToolPins
+    from agora.stores.sqlite.gateway.vectors import SqliteToolVectors
     from agora.stores.sqlite.purging import SqlitePurging
     from agora.stores.sqlite.reembedding import SqliteReembedding
     from agora.stores.sqlite.transfer import SqliteTransfer
@@ -264,6 +268,30 @@ class SqliteStore:
         from agora.stores.sqlite.reembedding import SqliteReembedding  # noqa: PLC0415 - see the top
 
         return SqliteReembedding(self._database, self._fingerprint)
+
+    def tool_pins(self) -> SqliteToolPins:
+        """What the tools of other servers were when they were approved."""
+        from agora.stores.sqlite.gateway.pins import SqliteToolPins  # noqa: PLC0415 - see the top
+
+        return SqliteToolPins(self._database)
+
+    def call_log(self) -> SqliteCallLog:
+        """The record of calls of other servers' tools."""
+        from agora.stores.sqlite.gateway.calls import SqliteCallLog  # noqa: PLC0415 - see the top
+
+        return SqliteCallLog(self._database)
+
+    def kept_results(self) -> SqliteKeptResults:
+        """Long results of other servers' tools."""
+        from agora.stores.sqlite.gateway.kept import SqliteKeptResults  # noqa: PLC0415 - see the top
+
+        return SqliteKeptResults(self._database)
+
+    def tool_vectors(self) -> SqliteToolVectors:
+        """Vectors of the texts of other servers' tools, by the encoder that the store was opened with."""
+        from agora.stores.sqlite.gateway.vectors import SqliteToolVectors  # noqa: PLC0415 - see the top
+
+        return SqliteToolVectors(self._database, self._fingerprint)
 
     def close(self) -> None:
         """As `Records.close`."""

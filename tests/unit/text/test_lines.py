@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agora.transport.lines import BOM, Line, LineSplitter, Oversized
+from agora.text.lines import BOM, ENDS, Line, LineSplitter, Oversized
 
 
 def split(chunks: list[bytes], limit: int = 1000) -> list[Line]:
@@ -54,3 +54,12 @@ def test_an_oversized_line_is_not_kept_while_it_arrives() -> None:
 
 def test_an_oversized_last_line_is_told_too() -> None:
     assert split([b"x" * 100], 10) == [Oversized(10)]
+
+
+@given(st.integers(0, 3_000), st.lists(st.integers(0, 3_000), max_size=5))
+def test_the_ends_of_an_oversized_line_are_kept_wherever_it_was_cut(length: int, cuts: list[int]) -> None:
+    data = bytes(33 + n % 90 for n in range(11 + length))
+    edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    (line,) = split([data[start:end] for start, end in pairwise(edges)], 10)
+    assert isinstance(line, Oversized)
+    assert (line.head, line.tail) == (data[:ENDS], data[-ENDS:])
