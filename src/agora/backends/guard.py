@@ -33,6 +33,12 @@ class Guard:
         with self._gate:
             return None if self._process is None else self._process.pid
 
+    @property
+    def groups(self) -> frozenset[int]:
+        """What would be ended now."""
+        with self._gate:
+            return frozenset(self._groups)
+
     def ready(self) -> None:
         """Be there before the first group is, which would be nobody's while the guard starts.
 

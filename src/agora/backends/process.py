@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from agora.errors import BackendUnavailable
 _KILL_SECONDS = 0.3
 """How long the system may take to end what was killed."""
 _PAUSES = (0.002, 0.05)
+_SHORT = "The system is short of processes, memory or open files: end some, or raise the limit (`ulimit -a`)."
 
 
 class Tree(Protocol):
@@ -143,7 +145,7 @@ def start(
 ) -> tuple[subprocess.Popen[bytes], Tree]:
     """A process of the backend `name` with three pipes, and what ends it. Blocks for as long as the system needs.
 
-    It inherits nothing: no other descriptor, no variable that is not in `env`, no signal that is ignored here.
+    It inherits no other descriptor and no variable that is not in `env`.
 
     Raises: BackendUnavailable if the system refuses.
     """
@@ -164,17 +166,19 @@ def start(
         raise BackendUnavailable(
             name,
             f"Agora could not see to it that its process ends with Agora: {problem}",
-            hint="See what the system is short of: processes, memory or open files.",
+            hint=_SHORT,
         ) from None
 
 
 def _refused(name: str, program: str, problem: Exception) -> BackendUnavailable:
     words = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-    return BackendUnavailable(
-        name,
-        f"{program} cannot be started: {words}",
-        hint="A script needs a first line such as `#!/usr/bin/env node` that names a program which is there.",
-    )
+    if not isinstance(problem, OSError):
+        hint = "Look at `command`, `args` and `env` in its table."
+    elif problem.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}:
+        hint = _SHORT
+    else:
+        hint = "A script needs a first line such as `#!/usr/bin/env node` that names a program which is there."
+    return BackendUnavailable(name, f"{program} cannot be started: {words}", hint=hint)
 
 
 def _close(pipe: IO[bytes] | None) -> None:

@@ -143,9 +143,11 @@ class StdioChannel:
         # A message that is being written fails by itself first: it knows how much of it was sent.
         link.writer.close()
         await asyncio.sleep(0)
-        lost(self._why)
-        await link.child.end()
-        link.close()
+        try:
+            lost(self._why)
+        finally:
+            await link.child.end()
+            link.close()
 
 
 class _Link:

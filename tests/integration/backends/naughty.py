@@ -24,10 +24,10 @@ LIFE = 120.0
 """Seconds after which a process ends that ignores everything else: a failed test leaves nothing for long."""
 
 GRANDCHILD = f"""
-import signal, sys, threading
+import os, signal, sys, threading
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-sys.stderr.write("ready\\n")
-sys.stderr.flush()
+os.write(int(sys.argv[1]), b"ready")
+os.close(int(sys.argv[1]))
 threading.Event().wait({LIFE})
 """
 
@@ -63,17 +63,25 @@ def be_stubborn() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def start_grandchildren(count: int = 2, *, hold_output: bool = False) -> list[int]:
-    """Their process ids, once they ignore SIGTERM. `hold_output`: they keep our standard output open."""
+def start_grandchildren(count: int = 2, *, hold: bool = False, escape: bool = False) -> list[int]:
+    """Their process ids, once they ignore SIGTERM.
+
+    `hold`: they keep our three standard streams open; `escape`: they leave our process group.
+    """
+    stream = None if hold else subprocess.DEVNULL
     for _ in range(count):
+        reading, writing = os.pipe()
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", GRANDCHILD],
-            stdin=subprocess.DEVNULL,
-            stdout=None if hold_output else subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            [sys.executable, "-I", "-S", "-c", GRANDCHILD, str(writing)],
+            stdin=stream,
+            stdout=stream,
+            stderr=stream,
+            pass_fds=(writing,),
+            start_new_session=escape,
         )
-        assert child.stderr is not None
-        child.stderr.readline()
+        os.close(writing)
+        os.read(reading, 5)
+        os.close(reading)
         _grandchildren.append(child)
     return [child.pid for child in _grandchildren]
 
@@ -242,14 +250,13 @@ def stubborn(number: Any, given: dict[str, Any]) -> None:
 
 
 def grandchildren(number: Any, given: dict[str, Any]) -> None:
-    pids = start_grandchildren(int(given.get("count", 2)), hold_output=bool(given.get("hold_output")))
+    pids = start_grandchildren(int(given.get("count", 2)), hold=bool(given.get("hold")))
     answer(number, result("started", pids=pids))
 
 
 def leave(number: Any, given: dict[str, Any]) -> None:
-    """Ends, and leaves grandchildren that hold its output open."""
-    answer(number, result("left", pids=start_grandchildren(2, hold_output=True)))
-    del given
+    """Ends, and leaves grandchildren that hold its streams open; `escape`: in sessions of their own."""
+    answer(number, result("left", pids=start_grandchildren(2, hold=True, escape=bool(given.get("escape")))))
     os._exit(0)
 
 

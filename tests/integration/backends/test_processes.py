@@ -16,17 +16,22 @@ from tests.integration.backends.heard import NAUGHTY, PATIENCE, Heard, alive, go
 from tests.integration.processes import environment
 
 from agora.backends.guard import Guard
+from agora.errors import BackendUnavailable
 
+resource = pytest.importorskip("resource")
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups"),
 ]
 
 
-async def test_a_stubborn_child_and_its_grandchildren_are_gone_within_three_seconds(connect: Connect) -> None:
+async def test_a_stubborn_child_and_its_grandchildren_are_gone_within_three_seconds(
+    connect: Connect, guard: Guard
+) -> None:
     heard = await connect("stubborn")
     pids = [(await heard.call("surroundings"))["pid"], *(await heard.call("grandchildren"))["pids"]]
     assert alive(pids) == pids
+    assert guard.groups == {heard.channel.pid}
     began = time.monotonic()
     await heard.channel.close()
     assert time.monotonic() - began < 3.0
@@ -68,10 +73,53 @@ async def test_a_hundred_channels_leave_no_process_and_no_descriptor(guard: Guar
     processes, descriptors, threads = len(own.children(recursive=True)), own.num_fds(), own.num_threads()
     for _ in range(25):
         await asyncio.gather(*(one() for _ in range(4)))
+    assert guard.groups == frozenset()
     assert len(own.children(recursive=True)) == processes
     assert own.num_fds() == descriptors
     # The event loop's own threads, for what blocks.
     assert own.num_threads() <= threads + 4
+
+
+async def test_too_many_open_files_are_told_as_such_and_leave_nothing(guard: Guard) -> None:
+    own = psutil.Process()
+    first = Heard(table(), guard)
+    await first.open()
+    await first.channel.close()
+    processes, descriptors = own.children(recursive=True), own.num_fds()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    refused = 0
+    for room in range(30):
+        starved = Heard(table(), guard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors + room, hard))
+        try:
+            await starved.open()
+        except BackendUnavailable as error:
+            refused += 1
+            assert "Too many open files" in error.message  # noqa: PT017 - with more room it works
+            assert "ulimit" in error.hint  # noqa: PT017 - as above
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await starved.channel.close()
+        assert (own.children(recursive=True), own.num_fds()) == (processes, descriptors)
+        if refused == room:
+            break
+    assert 3 < refused < 30
+
+
+async def test_what_has_left_the_group_holds_up_nothing_and_keeps_no_descriptor_of_ours(connect: Connect) -> None:
+    own = psutil.Process()
+    await (await connect()).channel.close()
+    before = own.num_fds()
+    heard = await connect()
+    pids = (await heard.call("leave", escape=True))["pids"]
+    try:
+        assert "exit status 0" in await heard.reason(2.0)
+        await heard.channel.close()
+        await asyncio.sleep(0)
+        assert own.num_fds() == before
+        assert alive(pids) == pids
+    finally:
+        put_down(pids)
 
 
 AGORA = """

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.integration.backends.conftest import Connect
-from tests.integration.backends.heard import Heard, gone, script, table
+from tests.integration.backends.heard import PATIENCE, Heard, gone, script, table
 
 from agora.backends.guard import Guard
 from agora.errors import BackendUnavailable, OutcomeUnknown
@@ -132,7 +134,7 @@ async def test_a_program_that_is_not_there_or_may_not_run_is_named_with_what_to_
         ({"command": str(tmp_path / "none")}, "there is no program", "whole path"),
         ({"cwd": str(tmp_path / "nowhere")}, "nowhere does not exist", "cwd"),
         ({"command": ""}, "names no command", "command"),
-        ({"args": ("a\0b",)}, "cannot be started", "#!"),
+        ({"args": ("a\0b",)}, "cannot be started", "args"),
     ):
         heard = Heard(table(**given), guard)
         with pytest.raises(BackendUnavailable) as caught:
@@ -203,6 +205,22 @@ async def test_of_a_message_that_was_half_written_the_outcome_is_unknown_and_the
     with pytest.raises(BackendUnavailable):
         await waiting
     await heard.reason(1.0)
+
+
+@posix
+async def test_a_message_under_way_fails_before_the_end_is_told_though_somebody_holds_the_pipe_open(
+    connect: Connect,
+) -> None:
+    heard = await connect()
+    await heard.call("grandchildren", hold=True)
+    await heard.call("stop_reading")
+    writing = asyncio.create_task(heard.post("echo", text="x" * 1_000_000))
+    await asyncio.sleep(0.05)
+    assert heard.channel.pid is not None
+    psutil.Process(heard.channel.pid).kill()
+    assert await heard.reason(2.0) == "its process was ended by SIGKILL"
+    assert writing.done()
+    assert isinstance(writing.exception(), OutcomeUnknown)
 
 
 async def test_many_large_messages_at_once_come_back_whole_and_the_pipes_do_not_block_each_other(
@@ -305,12 +323,22 @@ async def test_closing_without_opening_does_nothing(guard: Guard) -> None:
 
 
 async def test_what_was_written_before_the_end_comes_however_long_it_takes_to_read(connect: Connect) -> None:
-    """A large answer is being read when the rest stands in the pipe and the child is gone."""
+    """A large answer waits to be read when the rest stands in the pipe and the child is gone."""
     program = (
-        'import sys; row = b\'{"n": 1, "name": "an item of a long list"}, \'\n'
-        'sys.stdout.buffer.write(b\'{"jsonrpc": "2.0", "id": 1, "result": {"rows": [\''
-        ' + row * 300_000 + b\'0]}}\\n\' + b\'{"jsonrpc": "2.0", "id": 2, "result": {}}\\n\')\n'
+        "import sys, threading; text = 'x' * 60_000\n"
+        'print(\'{"jsonrpc": "2.0", "id": 1, "result": {"text": "\' + text + \'"}}\', flush=True)\n'
+        "threading.Event().wait(0.3)\n"
+        'print(\'{"jsonrpc": "2.0", "id": 2, "result": {}}\', flush=True)\n'
     )
-    heard = await connect(backend=script(program))
-    await heard.reason()
+    with ThreadPoolExecutor(1) as only_thread:
+        heard = await connect(backend=script(program))
+        asyncio.get_running_loop().set_default_executor(only_thread)
+        busy = threading.Event()
+        only_thread.submit(busy.wait, PATIENCE)
+        assert heard.channel.pid is not None
+        await gone([heard.channel.pid], PATIENCE)
+        await asyncio.sleep(0.6)
+        assert heard.messages == []
+        busy.set()
+        await heard.reason()
     assert [message["id"] for message in heard.messages] == [1, 2]

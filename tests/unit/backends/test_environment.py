@@ -12,9 +12,9 @@ from agora.errors import BackendUnavailable
 
 OWN = {
     "PATH": "/bin",
-    "HOME": "/home/me",
+    "HOME": "/home/ann",
     "LC_ALL": "C",
-    "TMPDIR": "/home/me/tmp",
+    "TMPDIR": "/scratch/ann",
     "AGORA_HOME": "/data",
     "AWS_SECRET_ACCESS_KEY": "secret",
     "HTTPS_PROXY": "http://user:password@proxy",
@@ -25,7 +25,7 @@ OWN = {
 
 def test_a_child_gets_what_a_program_needs_to_run_and_what_it_is_given() -> None:
     found = variables(OWN, {"GITHUB_TOKEN": "t", "HOME": "/srv"}, windows=False)
-    assert found == {"PATH": "/bin", "HOME": "/srv", "LC_ALL": "C", "TMPDIR": "/home/me/tmp", "GITHUB_TOKEN": "t"}
+    assert found == {"PATH": "/bin", "HOME": "/srv", "LC_ALL": "C", "TMPDIR": "/scratch/ann", "GITHUB_TOKEN": "t"}
 
 
 def test_on_windows_names_are_the_same_in_any_case() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from agora.backends.words import Cleaner, Skipped, Tail
@@ -20,6 +22,20 @@ def test_the_end_of_what_was_written_is_kept_and_no_more() -> None:
     tail.add(b"x" * 1_000_000)
     assert tail.text() == "x" * 2_000
     assert tail.last_line() == "x" * 200
+
+
+def test_the_end_takes_the_same_memory_however_much_comes() -> None:
+    tail = Tail(cleaner())
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(2_000):
+            tail.add(b"x" * 1_000)
+        after, highest = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 20_000
+    assert highest - before < 60_000
 
 
 def test_colours_go_and_what_drives_a_terminal_is_written_out() -> None:
