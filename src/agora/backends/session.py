@@ -97,7 +97,7 @@ class McpSession:
             await self.close()
             raise
         except BackendError as error:
-            words = self._words()
+            words = self._words() if self._channel.last_words.strip()[-60:] not in error.message else ""
             await self.close()
             # Whatever became of a handshake, no call was sent.
             raise BackendUnavailable(

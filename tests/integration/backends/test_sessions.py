@@ -185,7 +185,7 @@ async def test_five_megabytes_come_through(session: Open) -> None:
 async def test_a_program_that_ends_at_once_is_told_with_its_last_words(session: Open) -> None:
     with pytest.raises(BackendUnavailable) as caught:
         await session("exit")
-    assert "it wrote:" in caught.value.message
+    assert "last words: " in caught.value.message
 
 
 async def test_a_program_that_says_nothing_is_given_up_and_ended(session: Open) -> None:
