@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 from agora.redaction.found import LABEL, Found
-from agora.redaction.values import is_reference
+from agora.redaction.values import is_reference, is_token
 
 _BEGIN = re.compile(r"-----BEGIN[ A-Z0-9_-]{0,60}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END[ A-Z0-9_-]{0,60}PRIVATE KEY(?: BLOCK)?-----")
-_BODY = re.compile(r"(?:[0-9A-Za-z+/=\s:,_-]|\\[nr])*+")
+_BODY = re.compile(r"(?:[0-9A-Za-z+/=\s:,_-]|\\[nr]|(?<=\n)[>|#*])*+")
+"""As far as a key may go that has no end, also one that is quoted as mails and comments are."""
 _SOLID = re.compile(r"[0-9A-Za-z+/=]{40}")
 _PUTTY = re.compile(r"Private-Lines: \d{1,4}\s{1,4}+([0-9A-Za-z+/=\s]{40,}+)")
 
@@ -44,6 +45,15 @@ def private_keys(text: str) -> Iterator[Found]:
 
 
 _AUTHORITY = re.compile(r"://([^\s/?#\"'<>\\`|]*+)")
+_STORES = re.compile(
+    r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|oracle|clickhouse|s?ftp)(?:\+[a-z0-9]{1,20})?"
+    r"://[^\s:/?#@\"'<>\\`|]{0,100}:(?P<password>[^\s@:/?#\"'<>\\`|]{0,100}[/?#][^\s@:\"'<>\\`|]{0,100})@(?=[\w.\[-])"
+)
+"""Of a database people write a password with `/`, `?` or `#` into the address as it is."""
+_AS_USER = re.compile(
+    r"://(?P<token>[\w.~-]{20,255}+)@(?:[\w-]{1,63}\.){0,3}(?:github|gitlab|bitbucket|azure|visualstudio)\.(?:com|org)\b"
+)
+_PORT = re.compile(r"\d{1,5}[/?#].*", re.DOTALL)
 
 
 def address_passwords(text: str) -> Iterator[Found]:
@@ -60,3 +70,9 @@ def address_passwords(text: str) -> Iterator[Found]:
             continue
         start = match.start(1) + len(name) + 1
         yield Found(start, start + len(password), "password")
+    for match in _STORES.finditer(text):
+        if not _PORT.fullmatch(match["password"]) and not is_reference(match["password"]):
+            yield Found(*match.span("password"), "password")
+    for match in _AS_USER.finditer(text) if "@" in text else ():
+        if is_token(match["token"], quoted=True, bits=3.0, least=20):
+            yield Found(*match.span("token"), "password")

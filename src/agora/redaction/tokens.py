@@ -21,6 +21,20 @@ def tokens(text: str, *, folded: bool = False) -> Iterator[Found]:
     expression goes back over what it has read.
     """
     hay = _fold(text) if folded else text
+    yield from _tokens(hay, folded=folded)
+    if "\\" in text or "%" in text or "\x1b" in text:
+        # A token may begin right behind `\n`, `%3D` or a colour.
+        apart = _ESCAPE.sub(lambda found: " " * len(found[0]), hay)
+        if apart != hay:
+            yield from _tokens(apart, folded=folded)
+
+
+_ESCAPE = re.compile(
+    r"\\{1,7}(?:[nrtbfve0]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|033)(?:\[[\d;]{0,20}m)?|\x1b\[[\d;]{0,20}[mK]|%[0-9a-fA-F]{2}"
+)
+
+
+def _tokens(hay: str, *, folded: bool) -> Iterator[Found]:
     # In a long text it pays to know first which characters there are.
     present = frozenset(hay) if len(hay) > _LONG else None
     for prefix, row, letters in _prefixes(folded=folded):

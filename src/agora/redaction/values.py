@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -22,6 +23,15 @@ _PLACEHOLDER = re.compile(
     r"|true|false|redacted|secret|password|token|xxx+|placeholder|undefined|nil|default|required|optional|string)"
     r"(?:[_. -]?[a-z]*)*+"
 )
+_CODE_PATH = re.compile(
+    r"(?:process\.env|os\.environ|import\.meta|config|settings|self|this|env|secrets|ctx|context|req|request|res"
+    r"|response|props|state|data|user|session|options|opts|args|params|vars?|local)(?:\.[A-Za-z_]\w*)+"
+)
+_PIECES = re.compile(r"[-_./:,@]+")
+_WORD_BEGINS = re.compile("[A-Z](?=[a-z])")
+_CLASS = re.compile("0-9|a-z|A-Z")
+"""Of an expression that says which characters there may be."""
+_STRONG = re.compile(r"[!@#$%^&*?+=~]")
 _PATH = re.compile(r"(?:~|[A-Za-z]:)?(?:[/\\][\w.@+-]+){2,}[/\\]?")
 _DIGIT = re.compile("[0-9]")
 _KINDS = (re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\W_]"))
@@ -59,9 +69,45 @@ def is_token(value: str, *, quoted: bool, bits: float = 2.75, least: int = 8) ->
     """Whether what is called a key or token is random enough to be one."""
     if len(value) < least or " " in value or _DIGIT.search(value) is None or is_reference(value) or _is_name(value):
         return False
-    if not quoted and _CODE.fullmatch(value[:200]):
+    if (not quoted and _CODE.fullmatch(value[:200])) or _CLASS.search(value):
         return False
     return 0 < digits_in(value) < len(value) and entropy(value[:_ENOUGH]) >= bits
+
+
+def is_code_path(value: str) -> bool:
+    """Whether it is where a program looks for the value: `process.env.TOKEN_2`, `settings.token_v1`."""
+    return _CODE_PATH.fullmatch(value) is not None
+
+
+def has_digit(value: str) -> bool:
+    """Whether there is a digit in it; all that most words cost."""
+    return _DIGIT.search(value) is not None
+
+
+def turns(value: str) -> int:
+    """How often a small letter, a capital, a digit or a sign follows one of another sort, as no word has it.
+
+    What parts words counts for nothing, nor does the small letter behind the capital of a word.
+    """
+    found = 0
+    for piece in _PIECES.split(value):
+        sorts = ["a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "-" for c in piece]
+        found += sum(one != other for one, other in itertools.pairwise(sorts)) - len(_WORD_BEGINS.findall(piece))
+    return found
+
+
+def is_scrambled(value: str, *, signs: bool) -> bool:
+    """Whether no name, version or date looks so, whatever stands around it: for values within a sentence.
+
+    `signs`: a digit, a letter and a sign such as `!` in it are enough, as in most passwords that people make.
+    """
+    value = value[:_ENOUGH]
+    bare = value.rstrip(".,:?")
+    if signs and len(bare) >= 8 and _STRONG.search(bare) and all(pattern.search(bare) for pattern in _KINDS):
+        return True
+    bare = bare.rstrip("!")
+    found = turns(bare)
+    return " " not in bare and found >= 4 and found * 4 >= len(_PIECES.sub("", bare))
 
 
 def digits_in(value: str) -> int:

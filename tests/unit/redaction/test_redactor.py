@@ -56,6 +56,49 @@ def test_what_is_called_a_secret_is_replaced_and_its_name_stays(line: str) -> No
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "The password is {}.",
+        "the password for root: {}",
+        "La password del server è {}",
+        "set the password to {}",
+        "password `{}`",
+        "**Password:** {}",
+        "**API key**: `{}`",
+        "| token | {} |",
+        "API key: {}",
+        "the token is {}",
+        "machine h login me password {}",
+        "deploy --token {}",
+        "deploy --db-password '{}'",
+        'db_password          = "{}"',
+        "password: |\n        {}\n",
+        'password = b"{}"',
+        '"\\"{{\\\\\\"password\\\\\\": \\\\\\"{}\\\\\\"}}\\""',
+        "sshpass -p {} ssh h",
+        "mysql -u root -p{} shop",
+        "docker login -u me -p {}",
+        "密码：{}",
+        "log: \\nghp_{}abcdefgh",
+        "redirect=%3Fcode%3Dghp_{}abcdefgh",
+        "\x1b[32mghp_{}abcdefgh\x1b[0m",
+        "postgres://me:a/{}#1@db/main",
+        "https://{}aB3@github.com/acme/shop",
+    ],
+)
+def test_a_secret_in_a_sentence_in_markdown_or_on_a_command_line_is_replaced(line: str) -> None:
+    secret = "x7Kq2mZ9" + "pL4vT8wB3nR6sD1f"
+    clean, counts = Redactor().text(line.format(secret))
+    assert secret not in clean
+    assert sum(counts.values()) == 1
+
+
+def test_a_backslash_in_a_password_does_not_end_it() -> None:
+    # As Go writes `&`.
+    assert Redactor().text('{"password": "Tr0ub4dor\\u00263xK9"}')[0] == '{"password": "[REDACTED:password]"}'
+
+
+@pytest.mark.parametrize(
     "text",
     [
         hashlib.sha1(b"a").hexdigest(),  # noqa: S324 - as git names a commit
@@ -79,6 +122,15 @@ def test_what_is_called_a_secret_is_replaced_and_its_name_stays(line: str) -> No
         'PASSWORD_SAFE = "".join(chr(c))',
         "a URL is scheme://[user[:password]@]host",
         "def token_count(tokens: list[str]) -> int:",
+        "with: { token: process.env.GITHUB_TOKEN_V2 }",
+        "tokenizer: bert-base-uncased-v2",
+        "password_encryption = scram-sha-256",
+        "AWS: see packages/infra/lib/stacks/Ec2StackConst.ts and class V1PodFailurePolicyOnExitCodesRequirement",
+        "get the secret db-credentials-2, the token gpt-4o-mini-2024-07-18 and the license key 2024-01-15T10:30:00Z",
+        "the password is 8-16 characters, the token is RS256-signed, the api key v1.2.3-beta4 is set to null1",
+        'def __init__(self, username, password):\n        """Constructor."""',
+        "'password',\n            'curle_ftp_weird_227_format',",
+        "redis://cache:6379/0?x=1 and a@b.example",
         "max_tokens=4000, password_hash=5f4dcc3b5aa765d61d8327deb882cf99",
     ],
 )
@@ -116,6 +168,20 @@ def test_a_secret_in_what_looks_like_a_label_is_replaced() -> None:
 
 
 PIECES = ["password=", "token: ", '"', "'", " ", "\n", "://u:", "@", "ghp_", "sk-", "aB3dE5gH7jK9mN1pQ3", "[REDACTED:"]
+PIECES += [
+    "password is ",
+    "api key ",
+    "**",
+    "`",
+    "\\",
+    "\\n",
+    "%3D",
+    " -p",
+    "mysql",
+    "|\n",
+    "postgres://u:p/",
+    "--token ",
+]
 PIECES += ["-----BEGIN PRIVATE " + "KEY-----", "curl -u ", "Bearer ", "=", ":", "]", "A" * 41, "İ"]
 
 
