@@ -203,3 +203,27 @@ async def test_a_client_is_told_in_structured_content_and_in_words(bench: Bench)
         asked = await bench.ok(client, "agora_query", query=f"who used {TOKEN}?")
         assert asked["redacted"] == found["redacted"]
         assert len(asked["results"]) == 1
+
+
+@pytest.mark.parametrize("mode", ["redact", "refuse"])
+def test_a_token_in_the_name_of_a_project_does_not_get_into_its_namespace(tmp_path: Path, mode: Mode) -> None:
+    maker = Maker(4)
+    tokens = [next(each for each in maker if each.kind == "github") for _ in range(3)]
+    folders = [tmp_path / f"shop-{token.text}" for token in tokens[:2]]
+    names = [Connection(at_ms=0, folder=folder, guard=Guard(mode)).namespace for folder in folders]
+    rooted = Connection(at_ms=0, folder=tmp_path, guard=Guard(mode))
+    rooted.root(tmp_path / tokens[2].text)
+    for name, token in zip([*names, rooted.namespace], tokens, strict=True):
+        assert "redacted-github-token" in name
+        assert token.needle.lower() not in name
+    assert names[0] != names[1]
+    assert Connection(at_ms=0, folder=folders[0], guard=Guard(mode)).namespace == names[0], "the same each time"
+    switched_off = Connection(at_ms=0, folder=folders[0], guard=Guard("off"))
+    assert tokens[0].needle.lower() in switched_off.namespace
+
+
+@pytest.mark.parametrize(
+    "name", ["xapp-my-awesome-application-v2", "api-key-rotation-2024", "ghs-management-portal-frontend-x"]
+)
+def test_a_project_that_is_called_something_like_a_token_keeps_its_namespace(name: str) -> None:
+    assert Guard().namespace(f"acme/{name}") == f"acme/{name}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agora.app.agora import SystemClock
 from agora.app.files import STORE_FILE
+from agora.app.guarding import guard_of
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.errors import NotFound
@@ -73,6 +74,7 @@ def reverting(loaded: Loaded, writer: Writer, client: str, origin: Origin) -> It
         folder=Path.cwd(),
         namespace=settings.namespace.default,
         agent=settings.agent,
+        guard=guard_of(settings),
     )
     if not path.exists():
         raise NotFound(f"there is no store in {settings.home}", hint="Name the data folder: --home or AGORA_HOME.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agora.app.files import STORE_FILE
+from agora.app.guarding import guard_of
 from agora.config.access import RIGHTS, names_of
 from agora.config.load import Loaded
 from agora.errors import ConfigError
@@ -77,4 +78,5 @@ def _connection(loaded: Loaded, who: Somebody, tokens: Tokens) -> Connection:
         token=who.token,
         door=door,
         policy=Policy(settings.access),
+        guard=guard_of(settings),
     )

@@ -57,7 +57,7 @@ class Connection:
         if namespace is not None:
             self._own, self._rule, self._fixed = namespace, rule, True
         elif folder is not None:
-            self._own, self._rule = project_namespace(folder)
+            self._own, self._rule = self._of(folder)
             self._fixed = False
         else:
             self._own, self._rule, self._fixed = "default", "no project folder is known", False
@@ -67,11 +67,15 @@ class Connection:
     def root(self, folder: Path) -> None:
         """Take the project of a root that the client declared; a configured namespace stays."""
         if not self._fixed:
-            self._own, rule = project_namespace(folder)
+            self._own, rule = self._of(folder)
             self._rule = f"client root, {rule}"
             if self._door == "local":
                 # Over HTTP the client may be anybody's: what it says of its folders gives it no rights.
                 self._project = self._own
+
+    def _of(self, folder: Path) -> tuple[str, str]:
+        name, rule = project_namespace(folder)
+        return self._guard.namespace(name), rule
 
     @property
     def namespace(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -100,6 +102,29 @@ class Guard:
             self._names[key] = clean
         return clean
 
+    def namespace(self, name: str) -> str:
+        """A namespace that was made of the name of a folder or a repository, in which nobody looks for a secret.
+
+        What stands in the place of one may stand in a namespace, and digits of a SHA-256 keep two such names apart.
+        """
+        if self.mode == "off" or sum(map(str.isdigit, _MADE.sub("", name))) < _DIGITS:
+            # A session that starts need not load the rules for that.
+            return name
+        # In small letters and with few digits, more names look like a token than tokens do.
+        found = [
+            each
+            for each in self._redactor.find(name, folded=True)
+            if sum(map(str.isdigit, name[each.start : each.end])) >= _DIGITS
+        ]
+        if not found:
+            return name
+        parts, at = [], 0
+        for each in found:
+            parts += [name[at : each.start], f"redacted-{each.kind}"]
+            at = each.end
+        clean = "".join([*parts, name[at:]])[:_NAMESPACE].rstrip("-./")
+        return f"{clean}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+
     def details(self) -> dict[str, Any]:
         """For the status: the mode, in words too where nothing is looked for."""
         found: dict[str, Any] = {"mode": self.mode}
@@ -132,6 +157,10 @@ class Guard:
 
 
 _DEEPEST = 64
+_DIGITS = 2
+_NAMESPACE = 128 - 7
+_MADE = re.compile("-[0-9a-f]{6}$")
+"""The digits that a folder's namespace has of its path."""
 
 
 def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
