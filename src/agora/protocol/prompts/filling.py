@@ -66,8 +66,9 @@ class Filling:
             page = self._browsing.page(Listing(namespaces, limit=_RECENT), caller, deadline)
             found["notes"] = "\n\n".join(words.note(shaped(note, opening(note.content, 600))) for note in page.notes)
         if "verdicts" in wanted and topic:
-            verdicts = self._tools.answer("agora_crossref", {"query": topic}, calling)["verdicts"]
-            found["verdicts"] = "\n".join(map(words.verdict, verdicts))
+            compared = self._tools.answer("agora_crossref", {"query": topic}, calling)
+            flagged = _flagged(compared)
+            found["verdicts"] = "\n".join(words.verdict(each, flagged) for each in compared["verdicts"])
         if "saved" in wanted:
             mine = Listing(namespaces, session=caller.session, limit=_RECENT)
             page = self._browsing.page(mine, caller, deadline)
@@ -76,6 +77,18 @@ class Filling:
             changes = shaped_changes(self._browsing.changes(Topic(namespaces), caller, deadline, _CHANGES))
             found["changes"] = "\n".join(map(words.change, changes["changes"]))
         return found
+
+
+def _flagged(compared: Row) -> dict[str, Sequence[str]]:
+    """The notes of a comparison that look like instructions, and why."""
+    notes = [note for position in compared["positions"] for note in position["notes"]]
+    return {note["id"]: note["suspicious"] for note in (*notes, *compared["timeline"]) if note.get("suspicious")}
+
+
+def _of_all(row: Row, flagged: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Why every note that holds a value looks like instructions: nobody else has said it. Empty if one does not."""
+    reasons = [flagged.get(each, ()) for each in row["ids"]]
+    return tuple(dict.fromkeys(reason for each in reasons for reason in each)) if all(reasons) else ()
 
 
 class _Words:
@@ -103,14 +116,14 @@ class _Words:
         saver = f"{change['agent']} ({change['origin']})"
         return f"- {change['change']} {change['id']} by {saver}: {change.get('title', '')}"
 
-    def verdict(self, verdict: Row) -> str:
-        held = "; ".join(map(self._held, verdict.get("values") or ()))
-        reasons = verdict.get("suspicious")
+    def verdict(self, verdict: Row, flagged: Mapping[str, Sequence[str]]) -> str:
+        held = "; ".join(self._held(each, flagged) for each in verdict.get("values") or ())
+        reasons = verdict.get("suspicious") or _of_all(verdict, flagged)
         about = f"{verdict['kind']} " + (f"({self._why(reasons)})" if reasons else verdict["value"])
         return f"- {about}: {verdict['verdict']}{': ' + held if held else ''} [{', '.join(verdict['ids'])}]"
 
-    def _held(self, held: Row) -> str:
-        if reasons := held.get("suspicious"):
+    def _held(self, held: Row, flagged: Mapping[str, Sequence[str]]) -> str:
+        if reasons := held.get("suspicious") or _of_all(held, flagged):
             return f"({self._why(reasons)}) [{', '.join(held['ids'])}]"
         return f"{held.get('attribute') or 'value'} = {held['value']} ({', '.join(held['agents'])})"
 
