@@ -92,6 +92,9 @@ async def test_arguments_of_templates_are_completed_from_the_store(bench: Bench,
         assert await completed("agora://agents/{name}{?cursor}", "name", "a") == ["ann"]
         assert await completed("agora://agents/{name}{?cursor}", "name", "100%_") == ["100%_bob"]
         assert await completed("agora://agents/{name}{?cursor}", "name", "%") == []
+        # What cannot be shown as it is cannot be chosen either.
+        await bench.ok(client, "agora_save", content="one more", agent="a\x1b[31m\u202ered")
+        assert await completed("agora://agents/{name}{?cursor}", "name", "a") == ["ann"]
         assert await completed("agora://sessions/{id}{?cursor}", "id", "h_o") == ["h_one"]
         assert await completed("agora://namespaces/{name}{?cursor}", "name", "") == ["acme/shop", "shared"]
         assert await completed("agora://search{?q,namespace}", "namespace", "s") == ["shared"]

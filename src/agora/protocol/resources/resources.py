@@ -84,6 +84,8 @@ class Resources:
     ) -> tuple[tuple[str, ...], int]:
         """Values that the argument of a template may take and that begin so, and how many there are.
 
+        Names that drive a terminal or hide something are left out.
+
         Raises: ResourceNotFound for a template that there is not.
         """
         kind = next((kind for kind in BY_NAME.values() if template in {kind.template, kind.uri}), None)
@@ -92,7 +94,10 @@ class Resources:
         names = dict(kind.completes).get(argument)
         if names is None:
             return (), 0
-        return self._browsing.names(names, beginning, caller, deadline, COMPLETIONS)
+        found, total = self._browsing.names(names, beginning, caller, deadline, COMPLETIONS)
+        # A value has to be what it looks like: an escape in its place would name another resource.
+        seen = tuple(each for each in found if shown(each) == each and "\n" not in each)
+        return seen, total - len(found) + len(seen)
 
     def _found(self, asked: Asked, uri: str, calling: Calling) -> Mapping[str, Any]:
         def call(tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - a tool's arguments are JSON
