@@ -62,3 +62,8 @@ def test_json_with_escapes_reads_as_the_same_text(text: str) -> None:
         written = json.dumps({text: [text]}, ensure_ascii=ascii_only)
         assert json.loads(in_json(written)) == {text: [text]}
     assert not any(unicodedata.category(c) == "Cc" for c in in_json(json.dumps(text, ensure_ascii=False)))
+
+
+def test_mongolian_selectors_stay_behind_letters_of_that_script_alone() -> None:
+    assert shown("\u1820\u180b") == "\u1820\u180b"
+    assert shown("a\u180bb\u180f") == "a\\u180bb\\u180f"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agora.suspicion.disguise import bare, hides
+from agora.suspicion.disguise import bare, hides, undone
 from agora.suspicion.rule import Reason
 from agora.suspicion.rules import RULES
 
@@ -14,9 +14,15 @@ def reasons(text: str) -> tuple[Reason, ...]:
     """
     found: list[Reason] = ["hidden_text"] if hides(text) else []
     plain = bare(text)
+    _match(plain, found)
+    if (latin := undone(plain)) is not None:
+        _match(latin, found)
+    return tuple(found)
+
+
+def _match(plain: str, found: list[Reason]) -> None:
     line = " ".join(plain.split())
     for rule in RULES:
         seen = plain if rule.lines else line
         if rule.reason not in found and rule.may_match(seen) and rule.matches(seen):
             found.append(rule.reason)
-    return tuple(found)
