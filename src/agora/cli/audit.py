@@ -234,7 +234,7 @@ def _tell(what: str, found: Verified, known: Head | None) -> None:
 def _list(found: Listed) -> None:
     for each in found.rows:
         program = f"{each.client} {each.client_version}".strip() + (f" ({each.token})" if each.token else "")
-        by = f"by {each.agent} ({each.origin}), {program}, {each.session or 'no session'}"
+        by = f"by {output.named(each.agent)} ({each.origin}), {program}, {each.session or 'no session'}"
         if isinstance(each, CallEntry):
             output.line(f"{each.sequence:>6}  {_at(each)}  {each.operation:<9}  {_called(each)}  {by}")
             continue

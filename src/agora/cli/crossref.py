@@ -28,7 +28,7 @@ def crossref(
 def _show(data: output.Data) -> None:
     for position in data["positions"]:
         more = f" (and {position['omitted']} more)" if position["omitted"] else ""
-        output.line(f"{position['agent']}{more}")
+        output.line(f"{output.named(position['agent'])}{more}")
         for note in position["notes"]:
             echo = f", repeats {note['echo_of']}" if "echo_of" in note else ""
             saver = f"{note['client']}, {note['origin']}"
@@ -42,19 +42,22 @@ def _show(data: output.Data) -> None:
         output.line(
             f"{verdict['verdict']}: {verdict['kind']} {verdict['value']} ({verdict['independent']} independent)"
         )
+        output.suspected(verdict, "  ")
         for held in verdict.get("values", ()):
             name = f"{held['attribute']}: " if "attribute" in held else ""
-            output.line(f"  {name}{held['value']} — {', '.join(held['agents'])}, {held['at'][:10]}")
+            output.line(f"  {name}{held['value']} — {', '.join(map(output.named, held['agents']))}, {held['at'][:10]}")
             output.suspected(held, "    ")
     for anchor in data["anchors"]:
         output.line(
-            f"shared {anchor['kind']} {anchor['value']}: {anchor['notes']} notes, {', '.join(anchor['agents'])}"
+            f"shared {anchor['kind']} {anchor['value']}: {anchor['notes']} notes,"
+            f" {', '.join(map(output.named, anchor['agents']))}"
         )
+        output.suspected(anchor, "  ")
     changed = data["changed_by_others"]
     output.line(f"changed by others since {changed['last_read'] or 'ever'}: {changed['count']}")
     for change in changed["changes"]:
         output.line(
-            f"  {change['at'][:16]} {change['agent']}, {change['origin']} {change['change']} {change['id']}"
-            f" {change.get('title', '')}"
+            f"  {change['at'][:16]} {output.named(change['agent'])}, {change['origin']}"
+            f" {change['change']} {change['id']} {change.get('title', '')}"
         )
         output.suspected(change, "    ")

@@ -50,7 +50,7 @@ def saved(data: Data) -> None:
     extra = f" (beside {data['contests']}, of higher origin, which stays)" if "contests" in data else extra
     line(f"{data['status']} {data['id']} in {data['namespace']}{extra}")
     for near in data["related"]:
-        line(f"  related {near['score']:.2f} {near['id']} {near['agent']}, {near['origin']}: {near['title']}")
+        line(f"  related {near['score']:.2f} {near['id']} {named(near['agent'])}, {near['origin']}: {near['title']}")
         suspected(near, "    ")
 
 
@@ -61,7 +61,7 @@ def found(data: Data) -> None:
         suspected(hit)
         print(indented(hit["content"]))
         if "explain" in hit:
-            line(f"   {json.dumps(hit['explain'], ensure_ascii=False)}")
+            line(f"  {json.dumps(hit['explain'], ensure_ascii=False)}")
     if not data["results"]:
         print("nothing found")
     note = f", {data['omitted']} more" if data["omitted"] else ""
@@ -75,9 +75,10 @@ def notes(data: Data) -> None:
         suspected(each)
         print(indented(each["content"]))
         for version in each.get("history", ()):
-            saver = f"{version['agent']}, {version['origin']}"
+            saver = f"{named(version['agent'])}, {version['origin']}"
             contests = f" contests {version['contests']}" if "contests" in version else ""
-            line(f"   version {version['version']}: {version['id']} {saver} {version['created_at']}{contests}")
+            line(f"  version {version['version']}: {version['id']} {saver} {version['created_at']}{contests}")
+            suspected(version, "    ")
     for name in ("unknown", "forgotten", "expired", "purged"):
         _listed(name, data[name])
 
@@ -87,7 +88,7 @@ def forgotten(data: Data) -> None:
     verb = "would forget" if data["dry_run"] else "forgot"
     print(f"{verb} {data['count']} note{'' if data['count'] == 1 else 's'}")
     for each in data["notes"]:
-        line(f"  {each['id']} {each['agent']}, {each['origin']} {each['created_at']}: {each['title']}")
+        line(f"  {each['id']} {named(each['agent'])}, {each['origin']} {each['created_at']}: {each['title']}")
         suspected(each, "    ")
     _listed("unknown", data["unknown"])
     _listed("already forgotten", data["already_forgotten"])
@@ -168,8 +169,8 @@ def configuration(rows: Sequence[Row], backends: Sequence[Data], file: str) -> N
 
 def _head(each: Data) -> str:
     tags = f" [{', '.join(each['tags'])}]" if each["tags"] else ""
-    title = f" {each['title']}" if "title" in each else ""
-    saver = f"{each['agent']}, {each['origin']}"
+    title = f" {_quoted(each['title'], ' — ')}" if "title" in each else ""
+    saver = f"{named(each['agent'])}, {each['origin']}"
     marks = [f"contests {each['contests']}"] if "contests" in each else []
     marks += [f"contested by {', '.join(each['contested_by'])}"] if "contested_by" in each else []
     marks += ["pinned"] if "pinned_at" in each else []
@@ -177,7 +178,16 @@ def _head(each: Data) -> str:
     return f"{each['id']}{title} — {saver}, {each['created_at'][:10]}, {each['namespace']}{tags}{marked}"
 
 
-def suspected(each: Data, indent: str = "   ") -> None:
+def named(agent: str) -> str:
+    """The name of an agent, in quotes if it could be read as more than a name: an agent may call itself `ann, user`."""
+    return _quoted(agent, *",:—()")
+
+
+def _quoted(text: str, *marks: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if any(mark in text for mark in marks) or text[:1] == '"' else text
+
+
+def suspected(each: Data, indent: str = "  ") -> None:
     """A line with the reasons why a row looks like instructions to an agent, if it does."""
     if found := each.get("suspicious"):
         line(f"{indent}looks like instructions: {', '.join(found)}")

@@ -146,7 +146,9 @@ def _show_condemned(condemned: Condemned, namespaces: Sequence[str], *, unfinish
     print(f"to purge: {_counted(len(condemned.groups), condemned.versions)}")
     for each in condemned.shown:
         versions = f", {each.versions} versions" if each.versions > 1 else ""
-        output.line(f"  {each.id} {each.agent}, {each.state} {each.since:%Y-%m-%d}{versions}: {each.title}")
+        output.line(
+            f"  {each.id} {output.named(each.agent)}, {each.state} {each.since:%Y-%m-%d}{versions}: {each.title}"
+        )
     if len(condemned.groups) > len(condemned.shown):
         print(f"  ... and {len(condemned.groups) - len(condemned.shown)} more")
     if condemned.repeated_by:
