@@ -15,7 +15,7 @@ from typing import Any
 from agora.app.checking_backends import backend_rows
 from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.app.indexing import chroma_place
-from agora.app.old_secrets import old_secrets
+from agora.app.reviewing import review
 from agora.config.load import Loaded
 from agora.config.settings import EmbeddingSettings, Settings
 from agora.embedding.choose import choose_encoder, examined, is_settled
@@ -52,7 +52,7 @@ def diagnose(loaded: Loaded) -> list[Row]:
         *([_cache(settings.home / CACHE_FILE)] if (settings.home / CACHE_FILE).exists() else []),
         *_store(store, settings.home / INDEX_FOLDER if settings.index.url == "sqlite" else None),
         *backend_rows(settings.backends),
-        *filter(None, [old_secrets(settings, store)]),
+        *review(settings, store),
     ]
 
 

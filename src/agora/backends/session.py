@@ -101,7 +101,9 @@ class McpSession:
             await self.close()
             # Whatever became of a handshake, no call was sent.
             raise BackendUnavailable(
-                self._backend, f"{error.message.removeprefix(f'{self._backend}: ')}{words}", hint=None if isinstance(error, OutcomeUnknown) else error.hint
+                self._backend,
+                f"{error.message.removeprefix(f'{self._backend}: ')}{words}",
+                hint=None if isinstance(error, OutcomeUnknown) else error.hint,
             ) from error
         except BaseException:
             await self.close()

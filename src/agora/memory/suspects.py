@@ -28,7 +28,7 @@ def _texts(note: Note) -> Iterator[str]:
     yield from note.tags
     if note.key:
         yield note.key
-    yield from _strings(note.metadata)
+    yield from strings(note.metadata)
     yield from dict.fromkeys(name for saver in note.savers[:SAVERS] for name in _names(saver))
 
 
@@ -36,14 +36,14 @@ def _names(saver: Saver) -> tuple[str, ...]:
     return saver.agent, saver.session, saver.client, *saver.tags
 
 
-def _strings(value: object) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
     """Every key and every text in metadata, which is nested no deeper than an argument may be."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield str(key)
-            yield from _strings(inner)
+            yield from strings(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _strings(inner)
+            yield from strings(inner)

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from agora.stores.sqlite.migrations import version_of
 from agora.stores.sqlite.opening import Reader, open_to_read
 
 _NOTES = (
-    "SELECT i.id, i.public_id, i.kind, i.key, i.session, i.speaker, i.forget_reason, t.title, t.content, t.metadata"
+    "SELECT i.id, i.public_id, i.superseded_by IS NULL AND i.forgotten_at IS NULL, i.kind, i.key,"
+    " i.session, i.speaker, i.forget_reason, t.title, t.content, t.metadata"
     " FROM items i JOIN texts t ON t.item_id = i.id WHERE i.purged_at IS NULL ORDER BY i.id"
 )
 _SAVERS = (
@@ -23,8 +25,17 @@ _SAVERS = (
 )
 
 
-def words_of_notes(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The public id of each note that is not purged, older versions and forgotten ones too, and all words of it.
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Everything that is written in the note `id`, by the names of its fields; `tags` and `savers` are lists."""
+
+    id: str
+    current: bool
+    texts: dict[str, Any]
+
+
+def words_of_notes(path: Path) -> Iterator[Words]:
+    """The words of each note that is not purged; those of older versions and forgotten ones too, which are not current.
 
     Nothing is changed. Metadata that is no JSON comes as the text that it is.
 
@@ -34,10 +45,10 @@ def words_of_notes(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         connection.execute("BEGIN")
         if not version_of(connection):
             return
-        for row, public_id, *texts, metadata in connection.execute(_NOTES):
+        for row, public_id, current, *texts, metadata in connection.execute(_NOTES):
             names = ("kind", "key", "session", "speaker", "forget_reason", "title", "content")
             found = {name: text for name, text in zip(names, texts, strict=True) if text}
-            yield public_id, found | {"metadata": _read(metadata)} | _of_savers(connection, row)
+            yield Words(public_id, bool(current), found | {"metadata": _read(metadata)} | _of_savers(connection, row))
 
 
 def _of_savers(connection: sqlite3.Connection, row: int) -> dict[str, Any]:
