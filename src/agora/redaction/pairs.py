@@ -250,8 +250,9 @@ def _behind_sign(match: re.Match[str], value: str, *, quoted: bool) -> bool:
         return is_password(value, quoted=quoted)
     if match["vendor"]:
         return not is_hash(value) and re.fullmatch(r"[\w+/=-]{14,128}", value) is not None and _random(value, quoted)
-    # With a `/` it may be a path.
-    return ("/" not in value or re.search(r"[+=]|\d[A-Za-z]\d", value) is not None) and is_token(value, quoted=quoted)
+    # With a `/` or `\\` it may be a path.
+    path = "/" in value or ("\\" in value and "\\u" not in value)
+    return (not path or re.search(r"[+=]|\d[A-Za-z]\d", value) is not None) and is_token(value, quoted=quoted)
 
 
 def _is_option(match: re.Match[str]) -> bool:

@@ -19,7 +19,7 @@ _CODE = re.compile(
 _NAME = re.compile(r"[A-Za-z]+(?:[_-][A-Za-z]+)*|[A-Za-z_]+\d{0,2}")
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|sha\d{1,3}[-:].*")
 _PLACEHOLDER = re.compile(
-    r"(?i)(?:your|my|the|an?|insert|put|enter|some|change|replace|dummy|fake|sample|example|test|demo|todo|foo|bar|none|null"
+    r"(?i)(?:your|my|the|an?|insert|put|enter|some|change|replace|dummy|fake|sample|example|test|demo|todo|argon2|foo|bar|none|null"
     r"|true|false|redacted|secret|password|token|xxx+|placeholder|undefined|nil|default|required|optional|string)"
     r"(?:[_. -]?[a-z]*)*+"
 )
@@ -29,10 +29,12 @@ _CODE_PATH = re.compile(
 )
 _PIECES = re.compile(r"[-_./:,@]+")
 _WORD_BEGINS = re.compile("[A-Z](?=[a-z])")
-_CLASS = re.compile("0-9|a-z|A-Z")
-"""Of an expression that says which characters there may be."""
+_PATTERN = re.compile(r"0-9|a-z|A-Z|\(\?|\\[dwsSWD]|^\^|\\(?:u001b|x1b|033|e)\[")
+"""Of an expression that says which characters there may be, and of a colour of a terminal."""
+_SLUG = re.compile(r"[A-Za-z]+(?:[-_.](?:[A-Za-z]{2,}\d{0,2}|v?\d{1,4}))+")
+"""What things are called by, as in `db-credentials-2`."""
 _STRONG = re.compile(r"[!@#$%^&*?+=~]")
-_PATH = re.compile(r"(?:~|[A-Za-z]:)?(?:[/\\][\w.@+-]+){2,}[/\\]?")
+_PATH = re.compile(r"(?:~|[A-Za-z]:)?(?:[/\\]{1,2}[\w.@+-]+){2,}[/\\]{0,2}")
 _DIGIT = re.compile("[0-9]")
 _KINDS = (re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\W_]"))
 """A letter, a digit, a sign."""
@@ -54,7 +56,7 @@ def entropy(value: str) -> float:
 
 def is_password(value: str, *, quoted: bool) -> bool:
     """Whether what is called a password looks like one: with a digit or sign, no name, no reference, no code."""
-    if len(value) < 5 or is_reference(value) or _is_name(value) or _PATH.fullmatch(value):
+    if len(value) < 5 or is_reference(value) or _is_name(value) or _PATH.fullmatch(value) or _PATTERN.search(value):
         return False
     if not quoted and _CODE.fullmatch(value[:200]):
         return False
@@ -69,7 +71,11 @@ def is_token(value: str, *, quoted: bool, bits: float = 2.75, least: int = 8) ->
     """Whether what is called a key or token is random enough to be one."""
     if len(value) < least or " " in value or _DIGIT.search(value) is None or is_reference(value) or _is_name(value):
         return False
-    if (not quoted and _CODE.fullmatch(value[:200])) or _CLASS.search(value):
+    if (
+        (not quoted and _CODE.fullmatch(value[:200]))
+        or _PATTERN.search(value)
+        or _SLUG.fullmatch(value[:_LONGEST_NAME])
+    ):
         return False
     return 0 < digits_in(value) < len(value) and entropy(value[:_ENOUGH]) >= bits
 
