@@ -31,7 +31,7 @@ OPENING: list[tuple[str, Literal["new", "older"], Point]] = [
 
 
 def made_older(path: Path) -> None:
-    """Take the newest migration back: what it made goes, and the store says that it is of the schema before."""
+    """Take the newest migration back: what it made goes, what it dropped is there, and the number is the one before."""
     with closing(sqlite3.connect(":memory:")) as before, closing(sqlite3.connect(path, isolation_level=None)) as store:
         for number, name in migrations._FILES:
             script = resources.files(migrations).joinpath(name).read_text("utf-8")
@@ -41,6 +41,10 @@ def made_older(path: Path) -> None:
         for kind, name, made_by_hand in store.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
             if (kind, name) not in known and made_by_hand:
                 store.execute(f"DROP {kind} IF EXISTS {name}")
+        there = store.execute("SELECT type, name FROM sqlite_master").fetchall()
+        for kind, name, made_by_hand in before.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
+            if (kind, name) not in there and made_by_hand:
+                store.execute(made_by_hand)
         store.execute(f"PRAGMA user_version = {migrations.LATEST - 1}")
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SCRIPTS = resources.files("agora.stores.sqlite.migrations")
 FILES = sorted(entry.name for entry in SCRIPTS.iterdir() if entry.name.endswith(".sql"))
 OLDER = range(1, LATEST)
+MARKS = {"readers"}
+"""Tables that this release has in another form, none of which holds what a note says."""
 
 
 def older(source: Path, target: Path, version: int) -> None:
@@ -47,6 +49,8 @@ def older(source: Path, target: Path, version: int) -> None:
         tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'fulltext%' AND name <> 'meta'"
         for (name,) in old.execute(tables).fetchall():
             old.execute(f"DELETE FROM {name}")  # noqa: S608 - names from the schema
+            if name in MARKS:
+                continue
             old.execute(f"INSERT INTO {name} SELECT * FROM new.{name}")  # noqa: S608 - as above
         old.execute("INSERT INTO meta SELECT key, value FROM new.meta WHERE key = 'store'")
         words = "rowid, scope, title, body, words"

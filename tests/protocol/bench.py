@@ -85,7 +85,7 @@ class HeardLog:
         self.heard.append(("warning", event, values))
 
 
-LOGS = {"reads", "readers"}
+LOGS = {"reads", "read_marks"}
 
 
 class Bench:

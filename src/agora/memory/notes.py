@@ -303,7 +303,7 @@ class Notes:
     ) -> None:
         """Log what an answer gives away, behind the answer: it neither waits for that nor fails with it."""
         session, agent = caller.reader
-        read = Read(session, agent, tuple(dict.fromkeys(ids)), namespaces, sequence, now)
+        read = Read(session, agent, tuple(dict.fromkeys(ids)), namespaces, sequence, now, caller.identity)
         self._records.log_read(read, self._not_logged, deadline)
 
     def _not_logged(self, error: AgoraError) -> None:

@@ -68,6 +68,14 @@ class Caller:
     """Session and agent of the connection itself, if this call claims others: what it reads is logged under these."""
 
     @property
+    def identity(self) -> str | None:
+        """How the server knows it, whatever it calls itself: the name of its token, empty for this machine's user.
+
+        None for somebody of whom nothing is known: over HTTP without a token.
+        """
+        return self.token or self.scope.grants.identity
+
+    @property
     def reader(self) -> tuple[str, str]:
         """Session and agent under which the reads of this connection are logged."""
         return self.reads_as or (self.session, self.agent)

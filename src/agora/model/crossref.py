@@ -37,6 +37,7 @@ class Read:
     """That an answer gave the notes `ids` to a session.
 
     `namespaces` are those that the answer tells the state of at `sequence`; none for notes that were asked for by id.
+    `identity` is the caller's: its session and its agent are names that are given.
     """
 
     session: str
@@ -45,6 +46,7 @@ class Read:
     namespaces: tuple[str, ...]
     sequence: int
     at: datetime
+    identity: str | None = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,9 @@ def test_a_read_that_happens_again_is_one_row_and_the_newest(desk: Desk) -> None
 def test_only_queries_move_the_mark_of_what_an_agent_has_seen(desk: Desk) -> None:
     one = desk.save("alpha").id
     desk.get(one)
-    assert settled(desk).sql("SELECT * FROM readers") == []
+    assert settled(desk).sql("SELECT * FROM read_marks") == []
     desk.found("nothing that is there", min_score=0.99)
-    assert settled(desk).sql("SELECT agent, sequence FROM readers") == [("ann", 1)]
+    assert settled(desk).sql("SELECT agent, sequence FROM read_marks") == [("ann", 1)]
 
 
 def test_what_was_read_before_a_backup_was_put_back_hides_nothing_that_comes_after(desk: Desk) -> None:
@@ -76,7 +76,7 @@ def test_what_was_read_before_a_backup_was_put_back_hides_nothing_that_comes_aft
     ahead = Read("s1", "ann", (one,), ("p",), 60, desk.clock.now())
     with closing(sqlite3.connect(desk.path, isolation_level=None)) as connection:
         reads.write(connection, [ahead])
-    assert desk.sql("SELECT sequence FROM readers") == [(1,)]
+    assert desk.sql("SELECT sequence FROM read_marks") == [(1,)]
     assert desk.sql("SELECT sequence FROM reads") == [(1,)]
 
 
@@ -208,6 +208,25 @@ def test_a_store_of_the_first_schema_is_migrated_when_it_is_opened(make_desk: Ma
     assert desk.found("alpha") == [one]
     assert len(logged(desk)) == 1
     assert desk.problems() == []
+
+
+def test_marks_of_an_older_store_are_those_of_this_machine_s_user(make_desk: MakeDesk, tmp_path: Path) -> None:
+    desk = make_desk()
+    desk.save("alpha", "bob", session="b")
+    desk.found("alpha")
+    assert settled(desk).sql("SELECT door, token, agent, sequence FROM read_marks") == [("local", "", "ann", 1)]
+    desk.close()
+    with closing(sqlite3.connect(tmp_path / "agora.db", isolation_level=None)) as connection:
+        connection.execute(
+            "CREATE TABLE readers (agent TEXT NOT NULL, namespace_id INTEGER NOT NULL REFERENCES namespaces,"
+            " sequence INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (agent, namespace_id)) STRICT, WITHOUT ROWID"
+        )
+        connection.execute("INSERT INTO readers SELECT agent, namespace_id, sequence, at FROM read_marks")
+        connection.execute("DROP TABLE read_marks")
+        connection.execute("PRAGMA user_version = 4")
+    later = make_desk()
+    assert later.sql("SELECT door, token, agent, sequence FROM read_marks") == [("local", "", "ann", 1)]
+    assert later.problems() == []
 
 
 OLD = """

@@ -13,7 +13,7 @@ from agora.stores.sqlite.rules import Problem, cases, problem
 DERIVED = frozenset(
     {
         *("item_metadata", "passages", "encoders", "vectors", "namespace_seq", "fulltext", "term_stats"),
-        *("namespace_stats", "fulltext_spare", "term_stats_spare", "namespace_stats_spare", "reads", "readers"),
+        *("namespace_stats", "fulltext_spare", "term_stats_spare", "namespace_stats_spare", "reads", "read_marks"),
         *("generations", "segments", "kept_results", "tool_vectors"),
     }
 )

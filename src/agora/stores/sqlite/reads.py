@@ -111,7 +111,7 @@ def _ended(done: Future[None], failed: Failed) -> None:
 def write(connection: sqlite3.Connection, taken: Sequence[Read]) -> None:
     """Log reads, oldest first, and drop what is too much or too old."""
     given: dict[tuple[str, str, str], tuple[int, int]] = {}
-    seen: dict[tuple[str, str], tuple[int, int]] = {}
+    seen: dict[tuple[str, str, str, str], tuple[int, int]] = {}
     # Since it was read a backup may have been put back: a mark ahead of the journal would hide what comes next.
     head = journal.head(connection)
     for read in taken:
@@ -120,16 +120,17 @@ def write(connection: sqlite3.Connection, taken: Sequence[Read]) -> None:
             # The newest comes last, so that it gets the highest number.
             given.pop((read.session, read.agent, public_id), None)
             given[read.session, read.agent, public_id] = when
-        seen |= {(read.agent, namespace): when for namespace in read.namespaces}
+        seen |= {(*_came_as(read.identity), read.agent, namespace): when for namespace in read.namespaces}
     connection.executemany(
         "INSERT OR REPLACE INTO reads (session, agent, item_id, sequence, at)"
         " SELECT ?, ?, id, ?, ? FROM items WHERE public_id = ? AND purged_at IS NULL",
         ((session, agent, *when, public_id) for (session, agent, public_id), when in given.items()),
     )
     connection.executemany(
-        "INSERT INTO readers SELECT ?, id, ?, ? FROM namespaces WHERE name = ? ON CONFLICT (agent, namespace_id)"
+        "INSERT INTO read_marks SELECT ?, ?, ?, id, ?, ? FROM namespaces WHERE name = ?"
+        " ON CONFLICT (door, token, agent, namespace_id)"
         " DO UPDATE SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
-        ((agent, *when, namespace) for (agent, namespace), when in seen.items()),
+        ((*who, *when, namespace) for (*who, namespace), when in seen.items()),
     )
     connection.execute("DELETE FROM reads WHERE id <= (SELECT max(id) FROM reads) - ?", (MOST,))
     connection.execute(
@@ -177,19 +178,24 @@ def changes(  # noqa: PLR0913 - who asks, about what, and from which time
     most: int,
     unread: bool = True,
 ) -> Changes:
-    """What others did in `namespaces`: if `unread`, since the caller's agent was last answered from each."""
+    """What others did in `namespaces`: if `unread`, since the caller's agent was last answered from each.
+
+    Whoever came with another token is another, whatever it calls itself: a name hides no change from whose it is.
+    """
     wanted = rows.namespace_ids(connection, namespaces)
     session, reader = caller.reader
     inside = f"IN ({rows.places(wanted)})"
+    mine = (*_came_as(caller.identity), reader)
     last = connection.execute(
-        f"SELECT max(at) FROM readers WHERE agent = ? AND namespace_id {inside}", (reader, *wanted)
+        f"SELECT max(at) FROM read_marks WHERE door = ? AND token = ? AND agent = ? AND namespace_id {inside}",
+        (*mine, *wanted),
     ).fetchone()[0]
     sql = [
         # Other names that the caller itself used in this session are no others.
         f"j.namespace_id {inside} AND (j.sequence > ifnull(r.sequence, 0) OR NOT ?) AND j.operation <> 'expire'",
-        "a.name NOT IN (?, ?) AND NOT (j.session = ? AND c.name = ?)",
+        "NOT (c.token = ? AND (a.name IN (?, ?) OR (j.session = ? AND c.name = ?)))",
     ]
-    values: list[object] = [reader, *wanted, unread, reader, caller.agent, session, caller.client]
+    values: list[object] = [*mine, *wanted, unread, caller.token, reader, caller.agent, session, caller.client]
     if agents:
         sql.append(f"a.name IN ({rows.places(agents)})")
         values += agents
@@ -198,7 +204,8 @@ def changes(  # noqa: PLR0913 - who asks, about what, and from which time
         values.append(since)
     where = (
         "FROM journal j JOIN agents a ON a.id = j.agent_id JOIN clients c ON c.id = j.client_id"
-        f" LEFT JOIN readers r ON r.agent = ? AND r.namespace_id = j.namespace_id WHERE {' AND '.join(sql)}"
+        " LEFT JOIN read_marks r ON r.door = ? AND r.token = ? AND r.agent = ? AND r.namespace_id = j.namespace_id"
+        f" WHERE {' AND '.join(sql)}"
     )
     count = connection.execute(f"SELECT count(*) {where}", values).fetchone()[0]
     newest = connection.execute(
@@ -212,3 +219,8 @@ def changes(  # noqa: PLR0913 - who asks, about what, and from which time
         (now, *values, most),
     ).fetchall()
     return Changes(maybe(last), count, tuple(Change(row[0], from_micros(row[1]), *row[2:]) for row in newest))
+
+
+def _came_as(identity: str | None) -> tuple[str, str]:
+    """Door and token of somebody, as `Caller.identity` has it."""
+    return ("local" if identity == "" else "http", identity or "")

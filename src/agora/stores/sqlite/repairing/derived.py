@@ -22,7 +22,7 @@ _ORPHANS = (
     "DELETE FROM item_metadata WHERE item_id NOT IN (SELECT id FROM items)",
     f"DELETE FROM item_metadata AS m WHERE {SURPLUS_METADATA}",
     "DELETE FROM namespace_seq WHERE namespace_id NOT IN (SELECT id FROM namespaces)",
-    "DELETE FROM readers WHERE namespace_id NOT IN (SELECT id FROM namespaces)",
+    "DELETE FROM read_marks WHERE namespace_id NOT IN (SELECT id FROM namespaces)",
     "DELETE FROM generations WHERE encoder_id NOT IN (SELECT id FROM encoders)",
     "DELETE FROM segments WHERE encoder_id NOT IN (SELECT id FROM encoders)",
 )
