@@ -14,7 +14,7 @@ from agora.ports.text_index import Matches
 from agora.ports.vector_index import Among, Candidates
 from agora.text.analysis import Group
 
-VERSION = 4
+VERSION = 5
 """Changes whenever the same rows could be ranked otherwise; part of every cache key."""
 
 

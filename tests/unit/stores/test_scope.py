@@ -106,3 +106,24 @@ def test_a_namespace_may_have_any_name(desk: Desk, name: str) -> None:
     own = desk.save("common words", namespace=name).id
     for mode in ("semantic", "lexical"):
         assert desk.found("common words", (name,), mode=mode) == [own]
+
+
+def test_what_others_hold_of_the_same_words_changes_no_answer(desk: Desk) -> None:
+    """Of words that have many passages only so many are gathered: as many as here are, wherever others lie."""
+    for number in range(60):
+        desk.save(f"gamma filler{number}")
+    for number in range(3):
+        desk.save(f"alpha first{number}")
+    for number in range(55):
+        desk.save(f"beta{' gamma' if number > 52 else ''} second{number}")
+
+    def asked() -> list[tuple[str, float, int]]:
+        answer = desk.query("alpha beta gamma", mode="lexical", top_k=5)
+        return [(hit.note.content, hit.score, answer.omitted) for hit in answer.hits]
+
+    alone = asked()
+    for number in range(57):
+        desk.save(f"alpha hidden{number}", namespace="q")
+    for number in range(5):
+        desk.save(f"beta hidden{number}", namespace="q")
+    assert asked() == alone

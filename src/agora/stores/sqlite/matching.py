@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -150,7 +150,9 @@ class FullTextView:
                 return
             question.waiting.pop()
             found = question.gathered[number] = self._postings(weights[number].present, question)
-            budget, most = budget - len(found), max(most, len(found))
+            # Of what is out of scope some may be among them: it must move no answer, not even by a candidate.
+            held = weights[number].passages if question.among.rows is None else len(found)
+            budget, most = budget - held, max(most, held)
             rest = sum(weights[other].idf for other in question.waiting)
             if most >= wanted and rest < weights[number].idf:
                 # All that is left together is worth less than the least that each of these has.
@@ -181,19 +183,24 @@ class FullTextView:
         passages, sums = question.sums()
         ranked = passages[np.lexsort((passages, -sums))].tolist()
         chosen: dict[int, list[_Piece]] = {}
-        for block in blocks(ranked, wanted):
-            live = {piece[0]: piece for piece in self._live(block, among)}
-            for piece in filter(None, map(live.get, block)):
-                kept = chosen.get(piece[1])
-                if kept is None:
-                    if len(chosen) < wanted:
-                        chosen[piece[1]] = [piece]
-                elif len(kept) < _PIECES:
-                    kept.append(piece)
-            if len(chosen) == wanted:
+        # Counted in passages that may be found: how many others lie between them must not show.
+        for seen, piece in enumerate(self._live_in_order(ranked, among, wanted), 1):
+            kept = chosen.get(piece[1])
+            if kept is None:
+                if len(chosen) < wanted:
+                    chosen[piece[1]] = [piece]
+            elif len(kept) < _PIECES:
+                kept.append(piece)
+            if len(chosen) == wanted and not seen % wanted:
                 # What these items have further down holds rarer words in no passage.
                 break
         return chosen
+
+    def _live_in_order(self, passages: Sequence[int], among: Among, step: int) -> Iterator[_Piece]:
+        """As `_live`, in the order of `passages`, looked up `step` at a time as they are asked for."""
+        for block in blocks(passages, step):
+            live = {piece[0]: piece for piece in self._live(block, among)}
+            yield from filter(None, map(live.get, block))
 
     def _live(self, passages: Sequence[int], among: Among) -> Iterable[_Piece]:
         """Those of `passages` whose items are in scope and current."""
