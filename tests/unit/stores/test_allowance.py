@@ -205,3 +205,25 @@ def test_the_settings_are_generous_and_zero_is_no_limit() -> None:
     assert usual == Allowances(Allowance(20_000, 1_024_000_000), Allowance(100_000, 4_096_000_000))
     none = allowances(QuotaSettings(agent_saves=0, namespace_saves=0, agent_mb=0, namespace_mb=0))
     assert none == Allowances()
+
+
+def test_who_takes_the_name_of_an_agent_with_another_token_uses_up_its_own_and_learns_nothing(bounded: Any) -> None:
+    desk = bounded(Allowance(saves=3, size=1000))
+
+    def save(token: str, text: str) -> None:
+        caller = replace(desk.caller("alice"), token=token)
+        desk.notes.save(desk.draft(text), caller, Deadline(PATIENCE))
+
+    save("desk", "a" * 900)
+    # Neither how much it has saved, nor that it has saved at all.
+    for number in range(3):
+        save("mallory", f"junk {number}")
+    with pytest.raises(RateLimited):
+        save("mallory", "more junk")
+    desk.clock.advance(seconds=3601)
+    with pytest.raises(QuotaExceeded):
+        save("desk", "b" * 200)
+    save("mallory", "c" * 200)
+    save("desk", "d" * 50)
+    desk.save("without a token: " + "e" * 900, "alice")
+    assert desk.problems() == []

@@ -44,7 +44,7 @@ class Save:
         place = heads.place(connection, namespace_id, self.draft, self.caller.origin, self.now)
         if self.allowances is not None:
             size = 0 if place.joins is not None else size_of(self.draft)
-            agent = Owner("agent", actor.agent_id, actor.agent)
+            agent = Owner("agent", actor.agent_id, actor.agent, self.caller.token)
             namespace = Owner("namespace", namespace_id, self.draft.namespace)
             charge(connection, agent, self.allowances.agent, size, self.now)
             charge(connection, namespace, self.allowances.namespace, size, self.now)
