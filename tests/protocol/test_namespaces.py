@@ -13,7 +13,7 @@ from mcp import Client
 from mcp_types import INTERNAL_ERROR, ErrorData, ListRootsResult
 from tests.protocol.bench import Bench
 
-from agora.protocol.context import Connection
+from agora.protocol.context import NAMED, Connection
 from agora.protocol.roots import folder
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +47,21 @@ async def test_a_connection_without_any_folder_uses_default(bench: Bench) -> Non
     async with bench.client(connection=bench.connection(None)) as client:
         status = await bench.ok(client, "agora_status")
         assert (status["namespace"], status["namespace_rule"]) == ("default", "no project folder is known")
+
+
+async def test_whoever_makes_up_names_costs_no_other_call_more_and_keeps_what_was_named_last(bench: Bench) -> None:
+    connection = bench.connection("acme/shop")
+    for number in range(NAMED + 500):
+        connection.caller("tester", namespace=f"made-up-{number}")
+        connection.caller("tester", namespace="kept")
+    visible = connection.caller("tester").scope.visible()
+    assert len(visible) == NAMED + 2
+    assert {"acme/shop", "shared", "kept", f"made-up-{NAMED + 499}"} <= set(visible)
+    assert "made-up-0" not in visible
+    assert set(connection.listener().scope.visible()) == set(visible)
+    async with bench.client(connection=connection) as client:
+        public_id = await saved_by(bench, client, "here")
+        assert (await bench.ok(client, "agora_get", ids=[public_id]))["notes"]
 
 
 async def test_an_argument_beats_the_project_and_holds_for_one_call(bench: Bench) -> None:

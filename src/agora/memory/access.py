@@ -2,8 +2,8 @@
 
 The services of the memory hold no record store but a `Guarded` one. Whatever they read comes through `Guarded.read`,
 which refuses namespaces that the caller may not read and lets no note of another one out; whatever they change goes
-through its `save`, `forget`, `restore` and `pin`. What counts beyond the caller's namespaces leaves by `concealed` and
-`shown_status`.
+through its `save`, `forget`, `restore` and `pin`; of the journal it hands out a `Tail`. What counts beyond the caller's
+namespaces leaves by `concealed` and `shown_status`.
 """
 
 from __future__ import annotations
@@ -70,10 +70,27 @@ def _denied(caller: Caller, namespace: str, right: Right) -> NamespaceDenied:
     )
 
 
-def seen(caller: Caller, events: Iterable[Event]) -> tuple[Event, ...]:
-    """Those of `events` that the caller may know of; changes of the store as a whole are for all who see anything."""
-    visible = frozenset(caller.scope.visible())
-    return tuple(event for event in events if visible and (event.namespace is None or event.namespace in visible))
+class Tail:
+    """Some changes of the journal in their order, looked at once for all who listen: each is shown its own.
+
+    `head` is the journal's last sequence, `last` that of the last of these changes, and `head` if there are none.
+    """
+
+    def __init__(self, head: int, events: Sequence[Event]) -> None:
+        self.head = head
+        self.last = events[-1].sequence if events else head
+        self._events = tuple(events)
+
+    def __len__(self) -> int:
+        """How many there are, whoever may know of them: for the watch, which tells nobody."""
+        return len(self._events)
+
+    def of(self, caller: Caller) -> tuple[Event, ...]:
+        """Those that the caller may know of; changes of the store as a whole are for all who see anything."""
+        visible = frozenset(caller.scope.visible())
+        return tuple(
+            event for event in self._events if visible and (event.namespace is None or event.namespace in visible)
+        )
 
 
 def concealed(caller: Caller, answer: T) -> T:
@@ -140,6 +157,10 @@ class Guarded:
         """Numbers of rows that the caller may see, zero for one who may see none, and the sequence they are of."""
         with self._records(deadline).read(deadline) as reading:
             return reading.counts(caller.scope.visible()), reading.sequence
+
+    def events(self, since: int | None, most: int, deadline: Deadline) -> Tail:
+        """As `Records.events`, for whoever listens to be shown its own."""
+        return Tail(*self._records(deadline).events(since, most, deadline))
 
     def mismatch(self, deadline: Deadline) -> EmbeddingMismatch | None:
         """As `Records.mismatch`."""

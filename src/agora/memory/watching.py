@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agora.errors import AgoraError
-from agora.memory.access import seen
+from agora.memory.access import Guarded, Tail
 from agora.model.browse import Event
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
@@ -43,7 +43,7 @@ class Watch:
 
         `beside` says whether something else has changed since it was last asked.
         """
-        self._records = records
+        self._records = Guarded(records)
         self._beside = beside
         self._log = log
         self._seconds = seconds
@@ -62,7 +62,7 @@ class Watch:
         """
         token = object()
         # Read before anything is promised: a change after this call is told.
-        head, _ = self._events(None)
+        head = self._events(None).head
         with self._lock:
             self._listeners[token] = told, caller
             if self._thread is None and not self._closed:
@@ -104,23 +104,22 @@ class Watch:
 
     def _looked(self, since: int, listeners: list[tuple[Told, Callable[[], Caller]]]) -> int:
         try:
-            head, events = self._events(since)
+            tail = self._events(since)
         except AgoraError as error:
             self._log.warning("changes were not looked for", code=error.code)
             return since
-        if head < since:
+        if tail.head < since:
             # A backup was put back: nothing tells what is another now, so everything may be.
-            events = (Event(head, None, "replaced", None, None, "", ""),)
+            tail = Tail(tail.head, (Event(tail.head, None, "replaced", None, None, "", ""),))
         beside = self._beside()
-        if beside or events:
+        if beside or tail:
             for told, caller in listeners:
-                mine = seen(caller(), events)
+                mine = tail.of(caller())
                 if beside or mine:
                     told(mine, beside)
-        if len(events) == _MOST:
+        if len(tail) == _MOST:
             self._wake.set()
-        return events[-1].sequence if events else head
+        return tail.last
 
-    def _events(self, since: int | None) -> tuple[int, tuple[Event, ...]]:
-        deadline = Deadline(_PATIENCE)
-        return self._records(deadline).events(since, _MOST, deadline)
+    def _events(self, since: int | None) -> Tail:
+        return self._records.events(since, _MOST, Deadline(_PATIENCE))

@@ -19,6 +19,9 @@ Right = Literal["read", "write", "admin"]
 Door = Literal["command", "local", "http"]
 """How somebody comes in: as a command of the user, as a session of this machine's user, or over HTTP."""
 
+Program = tuple[str, ...]
+"""What the tables know a program by: the patterns of theirs that its name fits, sorted."""
+
 _LEVEL = {right: number for number, right in enumerate(RIGHTS, 1)}
 _REMEMBERED = 4_096
 """Namespaces whose rights one connection's `Grants` remember."""
@@ -36,10 +39,6 @@ class Allowance:
     patterns: tuple[str, ...]
     level: int
 
-    def level_in(self, namespace: str) -> int:
-        """How much it holds there: 0 nothing, 1 read, 2 write, 3 admin."""
-        return self.level if any(fits(pattern, namespace) for pattern in self.patterns) else 0
-
     @property
     def everywhere(self) -> bool:
         """Whether there is no namespace that it does not hold."""
@@ -56,6 +55,32 @@ class Allowance:
             **more,
             "rights": RIGHTS[self.level - 1],
         }
+
+
+class _Levels:
+    """How much some tables hold together, in a form in which a name is looked up quickly."""
+
+    __slots__ = ("_names", "_patterns")
+
+    def __init__(self, tables: Sequence[Allowance]) -> None:
+        self._names: dict[str, int] = {}
+        patterns: dict[str, int] = {}
+        for table in tables:
+            for pattern in table.patterns:
+                known = patterns if "*" in pattern else self._names
+                known[pattern] = max(table.level, known.get(pattern, 0))
+        # What holds most comes first: the first that fits is the most that the name has by a pattern.
+        self._patterns = sorted(((level, *_pieces(pattern)) for pattern, level in patterns.items()), reverse=True)
+
+    def level(self, namespace: str) -> int:
+        """How much they hold there."""
+        level = self._names.get(namespace, 0)
+        for held, first, last, middle in self._patterns:
+            if held <= level:
+                break
+            if namespace.startswith(first) and namespace.endswith(last) and _between(namespace, first, last, middle):
+                return held
+        return level
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +103,18 @@ class Grants:
         """How much is allowed there: 0 nothing, 1 read, 2 write, 3 admin."""
         if (level := self._known.get(namespace)) is not None:
             return level
-        level = max((each.level_in(namespace) for each in self.given), default=0)
-        for group in self.limits:
-            level = min(level, max(each.level_in(namespace) for each in group))
+        level = min(each.level(namespace) for each in self._levels())
         if len(self._known) >= _REMEMBERED:
             # Whoever makes up names must not fill the memory.
             self._known.clear()
         self._known[namespace] = level
         return level
+
+    def _levels(self) -> tuple[_Levels, ...]:
+        """What gives, then what limits."""
+        if (found := self._once.get("levels")) is None:
+            found = self._once["levels"] = tuple(map(_Levels, (self.given, *self.limits)))
+        return cast("tuple[_Levels, ...]", found)
 
     def may(self, right: Right, namespace: str) -> bool:
         """Whether that is allowed there."""
@@ -143,12 +172,16 @@ EVERYTHING = Grants(_LOCAL, "", _ALL, tables=False)
 
 
 class Policy:
-    """The tables, and what they come to for each connection. Immutable."""
+    """The tables, and what they come to for each connection. Immutable.
+
+    Of what a program calls itself only the patterns of tables that it fits are kept: of these there are few, and of
+    names as many as somebody likes to make up.
+    """
 
     def __init__(self, tables: Sequence[AccessTable] = ()) -> None:
         """Without tables everything is allowed to everybody."""
         self._tables = tuple(enumerate(tables, 1))
-        self._clients = frozenset(pattern for table in tables for pattern in table.clients)
+        self._clients = tuple(sorted({pattern for table in tables for pattern in table.clients}))
         # A connection asks at every call, and there are few different ones.
         self._of = lru_cache(1_024)(self._grants)
 
@@ -159,14 +192,20 @@ class Policy:
         """
         return self._of(door, token, self.known(clients), own)
 
-    def known(self, clients: Iterable[str]) -> frozenset[str]:
-        """Those of `clients`, in the form of the tables, of which a table says something."""
+    def granted(self, door: Door, token: str, programs: frozenset[Program], own: str) -> Grants:
+        """As `grants`, for programs that are `known`."""
+        return self._of(door, token, programs, own)
+
+    def known(self, clients: Iterable[str]) -> frozenset[Program]:
+        """What the tables know programs with these names by; nothing for one of which no table says anything."""
         if not self._clients:
             return frozenset()
-        names = {client.casefold() for client in clients}
-        return frozenset(name for name in names if any(fits(pattern, name) for pattern in self._clients))
+        return frozenset(filter(None, (self._program(client.casefold()) for client in clients)))
 
-    def _grants(self, door: Door, token: str, clients: frozenset[str], own: str) -> Grants:
+    def _program(self, name: str) -> Program:
+        return tuple(pattern for pattern in self._clients if fits(pattern, name))
+
+    def _grants(self, door: Door, token: str, programs: frozenset[Program], own: str) -> Grants:
         who = _who(door, token)
         identity = token or ("" if door != "http" else None)
         if door == "command" or not self._tables:
@@ -174,8 +213,8 @@ class Policy:
         mine = [(number, table) for number, table in self._tables if _is_for(table, door, token)]
         given = tuple(_allowance(number, table, own) for number, table in mine if table.gives)
         groups = []
-        for client in sorted(clients):
-            group = [(n, table) for n, table in mine if any(fits(pattern, client) for pattern in table.clients)]
+        for program in sorted(programs):
+            group = [(n, table) for n, table in mine if not set(program).isdisjoint(table.clients)]
             if group:
                 groups.append(tuple(_allowance(n, table, own) for n, table in group))
         return Grants(who, identity, given, tuple(groups))
@@ -183,13 +222,24 @@ class Policy:
 
 def fits(pattern: str, name: str) -> bool:
     """Whether `name` is what `pattern` says, where each `*` stands for any characters, or none."""
-    first, *rest = pattern.split("*")
-    if not rest:
+    if "*" not in pattern:
         return pattern == name
-    *middle, last = rest
-    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
-        return False
+    first, last, middle = _pieces(pattern)
+    return name.startswith(first) and name.endswith(last) and _between(name, first, last, middle)
+
+
+@lru_cache(4_096)
+def _pieces(pattern: str) -> tuple[str, str, tuple[str, ...]]:
+    """What stands before the first `*` of a pattern, after its last, and between these."""
+    first, *middle, last = pattern.split("*")
+    return first, last, tuple(filter(None, middle))
+
+
+def _between(name: str, first: str, last: str, middle: Sequence[str]) -> bool:
+    """Whether there is room for all pieces in a name that begins with `first` and ends with `last`."""
     at, end = len(first), len(name) - len(last)
+    if end < at:
+        return False
     # The earliest place of each piece leaves the most room for those after it.
     for piece in middle:
         found = name.find(piece, at, end)

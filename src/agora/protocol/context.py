@@ -6,12 +6,16 @@ from pathlib import Path
 
 from agora.config.project import canonical_namespace, project_namespace
 from agora.errors import InvalidNamespace
-from agora.model.access import Door, Policy
+from agora.model.access import Door, Policy, Program
 from agora.model.caller import SHARED, Caller, Origin, Scope
 from agora.model.deadline import Deadline
 from agora.protocol.lifecycle import Lifecycle
 from agora.protocol.redacting import Guard
 from agora.text.ids import new_id
+
+NAMED = 1_000
+"""Namespaces that a connection reaches because its calls have named them, those named last: each costs every call a
+little, and whoever makes up names must not fill the memory."""
 
 
 class Connection:
@@ -50,8 +54,9 @@ class Connection:
         self._token = token
         self.lifecycle = lifecycle
         self._lock = threading.Lock()
-        self._named: frozenset[str] = frozenset()
-        self._clients: frozenset[str] = frozenset()
+        # In the order in which they were named last.
+        self._named: dict[str, None] = {}
+        self._programs: frozenset[Program] = frozenset()
         self._door: Door = door
         self._policy = policy or Policy()
         if namespace is not None:
@@ -105,15 +110,18 @@ class Connection:
         client = _client_name(clean(client[:_LONG]))
         default = clean(self._agent) if self._agent else client
         known = self._policy.known((client,))
-        grants = self._policy.grants(self._door, self._token, known, self._project)
+        grants = self._policy.granted(self._door, self._token, known, self._project)
         if namespace is not None:
             own, rule = namespace_argument(clean(namespace)), "argument"
         with self._lock:
-            self._clients |= known
+            self._programs |= known
             # What may not be read stays unnamed, also for a program of another name on the same connection.
             if namespace is not None and grants.may("read", own):
-                self._named |= {own}
-            also = frozenset({SHARED, self._own}) | self._named | grants.named()
+                self._named.pop(own, None)
+                self._named[own] = None
+                if len(self._named) > NAMED:
+                    del self._named[next(iter(self._named))]
+            also = frozenset({SHARED, self._own, *self._named}) | grants.named()
         return Caller(
             scope=Scope(own, rule, also, grants),
             agent=clean(agent) if agent else default,
@@ -128,8 +136,8 @@ class Connection:
     def listener(self) -> Caller:
         """Who hears of changes on this connection: with what all programs may see alike that have called on it."""
         with self._lock:
-            clients, named = self._clients, self._named
-        grants = self._policy.grants(self._door, self._token, clients, self._project)
+            programs, named = self._programs, frozenset(self._named)
+        grants = self._policy.granted(self._door, self._token, programs, self._project)
         also = frozenset({SHARED, self._own}) | named | grants.named()
         return Caller(Scope(self._own, self._rule, also, grants), "", self.session, "", token=self._token)
 

@@ -12,7 +12,7 @@ from tests.conftest import PATIENCE, Desk
 import agora
 from agora.config.access import AccessTable
 from agora.errors import NamespaceDenied
-from agora.memory.access import Guarded, require, seen
+from agora.memory.access import Guarded, Tail, require
 from agora.memory.keys import key_of
 from agora.model.access import Grants, Policy
 from agora.model.browse import Event, Listing
@@ -80,8 +80,8 @@ def test_a_reading_has_no_method_that_the_choke_point_does_not_know(desk: Desk) 
 
 
 def test_what_changes_the_store_is_known_to_the_choke_point_too() -> None:
-    left_out = {"events", "close"}
-    """The watch reads the journal and filters by `seen`; who opened a store closes it."""
+    left_out = {"close"}
+    """Who opened a store closes it."""
     assert {name for name in vars(Records) if not name.startswith("_")} - left_out <= set(vars(Guarded))
 
 
@@ -107,8 +107,20 @@ def test_what_is_allowed_and_was_not_named_is_not_reached() -> None:
 def test_only_events_of_what_is_seen_are_told() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     events = [Event(n, at, "save", "n", name, "a", "s") for n, name in enumerate(("p", "vault", "shared", None))]
-    assert [event.sequence for event in seen(caller("p", "vault"), events)] == [0, 3]
-    assert seen(caller("vault"), events) == ()
+    tail = Tail(7, events)
+    assert (tail.head, tail.last, len(tail)) == (7, 3, 4)
+    assert [event.sequence for event in tail.of(caller("p", "vault"))] == [0, 3]
+    assert tail.of(caller("vault")) == ()
+    assert Tail(7, ()).last == 7
+
+
+def test_the_tail_of_the_journal_is_for_each_its_own(desk: Desk) -> None:
+    desk.save("mine")
+    desk.save("theirs", namespace="vault")
+    tail = Guarded(lambda _: desk.store).events(0, 10, Deadline(PATIENCE))
+    assert len(tail) == 2
+    assert [event.namespace for event in tail.of(caller("p"))] == ["p"]
+    assert tail.of(caller("shared")) == ()
 
 
 def test_an_answer_is_kept_for_those_with_the_same_rights() -> None:
@@ -130,5 +142,5 @@ def test_nothing_in_memory_and_protocol_reaches_a_store_but_through_the_choke_po
                 wrong += [f"{path.name}:{node.lineno}"] if ast.unparse(node.args[0]) != "caller" else []
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "self._records":
                 guarded = ast.unparse(node.value).startswith("Guarded(")
-                wrong += [] if guarded or path.name == "watching.py" else [f"{path.name}:{node.lineno}"]
+                wrong += [] if guarded else [f"{path.name}:{node.lineno}"]
     assert wrong == []
