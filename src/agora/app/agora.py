@@ -288,11 +288,13 @@ class Agora:
         lifecycle: Lifecycle | None = None,
         own: Settings | None = None,
         door: Door = "local",
+        near: bool = True,
     ) -> Connection:
         """A new connection for a client that works in `folder`, or showed the token of that name, and came by `door`.
 
         `namespace` is the token's; it goes before the setting. `lifecycle` is what agora_status shows of it.
-        `own` are the settings of the client's session where they may differ from the process's.
+        `own` are the settings of the client's session where they may differ from the process's. `near`: it is on this
+        machine, so that the folders that it declares are folders here.
         """
         settings = own or self._loaded.settings
         return Connection(
@@ -307,6 +309,7 @@ class Agora:
             door=door,
             policy=self.policy,
             guard=self.guard,
+            near=near,
         )
 
     def _finish_purge(self) -> dict[str, Any] | None:

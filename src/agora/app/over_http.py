@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -76,12 +77,11 @@ def over_http(agora: Agora, listener: Listener, *, authenticate: bool, services:
         # Never the server's own folder: it says nothing about a client that may be anywhere.
         lifecycle = Lifecycle(agora.log, "http")
         lifecycle.move(State.LISTENING)
+        # Where other machines connect, a folder that a client declares is none of this one's to be looked into.
+        make = partial(agora.connection, lifecycle=lifecycle, door="http", near=listener.loopback)
         if token is None:
-            return Peer(agora.connection(lifecycle=lifecycle, door="http"), agora.log)
-        given = agora.connection(
-            origin=token.origin, token=token.name, namespace=token.namespace, lifecycle=lifecycle, door="http"
-        )
-        return Peer(given, agora.log)
+            return Peer(make(), agora.log)
+        return Peer(make(origin=token.origin, token=token.name, namespace=token.namespace), agora.log)
 
     def may_count(token: Token | None) -> bool:
         # Numbers of all calls tell what others do: they are for those who may see everything.

@@ -65,6 +65,17 @@ def project_namespace(folder: Path, *, home: Path | None = None) -> tuple[str, s
     return _by_remote(repository) or (_by_path(repository.main), "git folder")
 
 
+def namespace_of_path(folder: Path) -> tuple[str, str]:
+    """As `project_namespace`, of a folder that may be another machine's: by its path as it is written.
+
+    Nothing is looked up: what lies at that path here is nobody's business who only says that it works there.
+
+    Raises: as `project_namespace`.
+    """
+    _check(folder)
+    return (DEFAULT, "root of a file system") if folder.parent == folder else (_by_path(folder), "its path")
+
+
 def _check(folder: Path) -> None:
     if "\0" in str(folder):
         raise InvalidInput("folder", "has a NUL character, which no path can have", str(folder))

@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from agora.config.project import canonical_namespace, project_namespace
+from agora.config.project import canonical_namespace, namespace_of_path, project_namespace
 from agora.errors import InvalidNamespace
 from agora.model.access import Door, Policy, Program
 from agora.model.caller import SHARED, Caller, Origin, Scope
@@ -40,13 +40,15 @@ class Connection:
         door: Door = "local",
         policy: Policy | None = None,
         guard: Guard | None = None,
+        near: bool = True,
     ) -> None:
         """What is known when a client connects.
 
         `namespace` is the default that was given, `rule` says by what, `folder` is the client's working folder and
         `token` the name of the token it showed, if there are any. `door` is how it came in, `policy` the access tables.
-        `guard` takes secrets out of every name.
+        `guard` takes secrets out of every name. `near`: the client's folders are this machine's.
         """
+        self._project_of = project_namespace if near else namespace_of_path
         self.session = session or new_id("h", at_ms)
         self._guard = guard or Guard()
         self._origin = origin
@@ -79,7 +81,7 @@ class Connection:
                 self._project = self._own
 
     def _of(self, folder: Path) -> tuple[str, str]:
-        name, rule = project_namespace(folder)
+        name, rule = self._project_of(folder)
         return self._guard.namespace(name), rule
 
     @property

@@ -76,7 +76,36 @@ def test_a_declared_root_names_the_project_of_its_session_alone(server: HttpServ
         assert plain.call("agora_query", query="anything", mode="lexical")["namespace"] == "default"
 
 
+def test_where_other_machines_connect_a_root_is_looked_up_nowhere(
+    start: Callable[..., HttpServer], tmp_path: Path
+) -> None:
+    project = tmp_path / "My Shop"
+    (project / ".git" / "objects").mkdir(parents=True)
+    (project / ".git" / "refs").mkdir()
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    (project / ".git" / "config").write_text('[remote "origin"]\n\turl = git@x.org:secret/name.git\n', encoding="utf-8")
+
+    def told(server: HttpServer, folder: Path) -> tuple[str, str]:
+        with server.http() as http:
+            found = _with_root(http, folder)
+        return found["namespace"], found["namespace_rule"]
+
+    near = start(home=tmp_path / "near")
+    assert told(near, project) == ("secret/name", "client root, git remote origin")
+    far = start(home=tmp_path / "far", address="0.0.0.0:0", settings={"http.hosts": "127.0.0.1"})
+    far.url = far.url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - not bound here
+    for folder in (project, tmp_path / "not there"):
+        namespace, rule = told(far, folder)
+        assert namespace.startswith(folder.name.lower().replace(" ", "-") + "-")
+        assert rule == "client root, its path"
+
+
 def test_roots_are_asked_for_on_the_stream_of_the_call_that_needs_them(http: httpx2.Client, tmp_path: Path) -> None:
+    assert _with_root(http, tmp_path / "Boat House")["namespace"].startswith("boat-house")
+
+
+def _with_root(http: httpx2.Client, folder: Path) -> dict[str, Any]:
+    """What a query answers a client that works in that folder, as it says."""
     opening = handshake()
     opening["params"]["capabilities"] = {"roots": {}}
     # This client opens no stream for messages of the server.
@@ -89,10 +118,11 @@ def test_roots_are_asked_for_on_the_stream_of_the_call_that_needs_them(http: htt
             if line.startswith("data: {"):
                 found.append(json.loads(line.removeprefix("data: ")))
                 if found[-1].get("method") == "roots/list":
-                    roots = {"roots": [{"uri": (tmp_path / "Boat House").as_uri()}]}
+                    roots = {"roots": [{"uri": folder.as_uri()}]}
                     post(http, {"jsonrpc": "2.0", "id": found[-1]["id"], "result": roots}, session)
     assert len(found) == 2
-    assert found[1]["result"]["structuredContent"]["namespace"].startswith("boat-house")
+    answer: dict[str, Any] = found[1]["result"]["structuredContent"]
+    return answer
 
 
 def test_a_namespace_that_one_session_named_stays_hidden_from_another(http: httpx2.Client) -> None:
