@@ -340,6 +340,19 @@ def test_whoever_saved_the_copy_of_a_revert_keeps_it_when_that_revert_is_reverte
     sound(desk)
 
 
+@pytest.mark.parametrize("order", [("k", None), (None, "k")])
+def test_a_save_that_took_in_a_note_without_a_key_gives_it_back_with_what_its_key_said(
+    desk: Desk, order: tuple[str | None, ...]
+) -> None:
+    for key in order:
+        desk.save("beta" if key else "alpha", "ann", key=key)
+    desk.save("alpha", "mal", key="k")
+    assert live(desk) == [("p", "k", "alpha")]
+    reverted(desk, agent="mal")
+    assert live(desk) == [("p", None, "alpha"), ("p", "k", "beta")]
+    sound(desk)
+
+
 def test_a_name_that_went_with_a_text_under_a_key_is_withdrawn_there_too(desk: Desk) -> None:
     desk.save("a text", "mal", title="Evilheading", tags=("evil",), metadata={"a": 1})
     desk.save("a text", "bob")

@@ -110,6 +110,7 @@ def _before(lineage: Lineage, item: Item) -> tuple[list[Item], Item | None, list
     at: Item | None = item
     while at is not None:
         older, at = list(lineage.replaced(at)), None
+        others: list[Item | None] = []
         for each in older:
             made = each.purged_at is None and lineage.owns(each.row)
             if made:
@@ -120,7 +121,10 @@ def _before(lineage: Lineage, item: Item) -> tuple[list[Item], Item | None, list
             elif made:
                 at = each
             else:
-                return mine, each if lives else None, loose
+                others.append(each if lives else None)
+        if others:
+            # Not before all were looked at: a note without a key may have been saved after the version of the key.
+            return mine, others[0], loose
     return mine, None, loose
 
 
