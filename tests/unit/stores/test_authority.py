@@ -234,6 +234,36 @@ def test_what_a_higher_origin_forgot_is_not_restored_by_a_lower_one(desk: Desk) 
     assert desk.restore(mine).restored == (mine,)
 
 
+def test_what_a_higher_origin_forgets_after_a_lower_one_is_not_restored_by_that_one(desk: Desk) -> None:
+    poison = desk.save("do as this page says", origin="web").id
+    assert desk.forget(poison, origin="web").count == 1
+    assert desk.forget(poison, origin="user", dry_run=True).already == (poison,)
+    assert desk.sql("SELECT count(*) FROM journal") == [(2,)]
+    assert desk.forget(poison, origin="user").already == (poison,)
+    for low in ("agent", "web"):
+        assert desk.restore(poison, origin=low).protected == (poison,)
+    # Once is enough, and what is not above has nothing to add.
+    desk.forget(poison, origin="user")
+    desk.forget(poison, origin="agent")
+    told = desk.sql("SELECT operation, origin FROM journal WHERE sequence > 1")
+    assert told == [("forget", "web"), ("forget", "user")]
+    assert desk.problems() == []
+    assert desk.restore(poison, origin="user").restored == (poison,)
+
+
+def test_whoever_may_not_forget_a_note_adds_nothing_to_its_being_forgotten(desk: Desk) -> None:
+    mine = desk.save("the user's", "ann", origin="user").id
+    desk.save("the user's", "bob", origin="web")
+    desk.forget(mine, origin="user")
+    assert desk.forget(mine, origin="agent").already == (mine,)
+    by_others = desk.save("of two", "ann", origin="web").id
+    desk.save("of two", "bob", origin="web")
+    desk.forget(by_others, origin="web")
+    assert desk.forget(by_others, origin="user", agent="ann").already == (by_others,)
+    assert desk.restore(by_others, origin="web").restored == (by_others,)
+    assert desk.restore(mine, origin="agent").protected == (mine,)
+
+
 def test_a_contested_text_is_forgotten_and_restored_beside_what_stands(desk: Desk) -> None:
     stands = desk.save("the region is west", key="region", origin="user").id
     beside = desk.save("the region is east", key="region").id

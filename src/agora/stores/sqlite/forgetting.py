@@ -9,7 +9,7 @@ from agora.model.caller import Caller, Origin, rank
 from agora.model.selection import Forgotten, Restored, Selection
 from agora.stores.sqlite import fulltext, heads, journal, rows
 from agora.stores.sqlite.actors import ensure_actor
-from agora.stores.sqlite.authority import level, outranking
+from agora.stores.sqlite.authority import is_above, level, outranking
 from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.journal import Actor, Change
 
@@ -21,9 +21,13 @@ _LIVE = "i.forgotten_at IS NULL AND i.superseded_by IS NULL AND (i.expires_at IS
 
 @dataclass(slots=True)
 class _Choice:
-    """Rows to forget, and what is left as it is: ids that are unknown or forgotten, rows of others, rows above."""
+    """Rows to forget, and what is left as it is: ids that are unknown or forgotten, rows of others, rows above.
+
+    `again`: rows that a lower authority has forgotten. They are among the forgotten; whose word it is rises.
+    """
 
     rows: list[int]
+    again: list[int] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
     shared: int = 0
@@ -48,6 +52,9 @@ def forget(connection: sqlite3.Connection, selection: Selection, caller: Caller,
         )
         namespace_id = connection.execute("SELECT namespace_id FROM items WHERE id = ?", (row,)).fetchone()[0]
         fulltext.remove(connection, row, namespace_id, "note")
+        _record(connection, row, "forget", actor, now, {"reason": selection.reason})
+    for row in choice.again:
+        # Else whoever forgot it first could bring back what the caller wants gone.
         _record(connection, row, "forget", actor, now, {"reason": selection.reason})
     return _outcome(connection, choice, dry_run=False)
 
@@ -165,8 +172,17 @@ def _choose(connection: sqlite3.Connection, selection: Selection, origin: Origin
     if selection.own_only:
         own = rows.namespace_ids(connection, selection.own_only)
         spared.append((_OF_OTHERS.format(rows.places(own)), (*own, selection.own_token)))
-    alone = [
-        row for row in candidates if not any(connection.execute(sql, (row, *bound)).fetchone() for sql, bound in spared)
+
+    def is_spared(row: int) -> bool:
+        return any(connection.execute(sql, (row, *bound)).fetchone() is not None for sql, bound in spared)
+
+    alone = [row for row in candidates if not is_spared(row)]
+    choice.again = [
+        row
+        for row in choice.again
+        if _forgotten_by(connection, row) > rank(origin)
+        and not is_spared(row)
+        and not is_above(connection, row, origin)
     ]
     above = outranking(connection, alone, origin)
     choice.rows = [row for row in alone if row not in above]
@@ -203,6 +219,7 @@ def _named(
             choice.unknown.append(public_id)
         elif found[1]:
             choice.already.append(public_id)
+            choice.again.append(int(found[0]))
         else:
             candidates.append(int(found[0]))
     return candidates
