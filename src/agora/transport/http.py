@@ -115,10 +115,11 @@ def http_app(
     ids = DistinctIds(limit.app)
     limit.app = WellFormed(ids)
     server.middleware.append(ids.watch)
-    app = SessionWatch(_Owner(app), sessions)
+    app = SessionWatch(app, sessions)
     if options.sse:
         app = LegacySse(app, server, options.body_bytes)
-    draining = Draining(app)
+    # In front of both: sessions over HTTP+SSE have an owner too.
+    draining = Draining(_Owner(app))
     app = MetricsPage(BodySize(draining, options.body_bytes), observed.metrics, observed.may_count)
     if options.rate is not None:
         app = RateLimit(app, options.rate, options.log)

@@ -151,7 +151,8 @@ def two_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTokens]:
     (home / "token").write_text(tokens, encoding="utf-8")
     (home / "token").chmod(0o600)
     with ExitStack() as running:
-        server = running.enter_context(HttpServer(home, settings={"namespace.default": "acme/all"}))
+        settings = {"namespace.default": "acme/all", "http.sse": True}
+        server = running.enter_context(HttpServer(home, settings=settings))
         first, second = (
             running.enter_context(
                 httpx2.Client(base_url=server.origin, headers={"Authorization": f"Bearer {shown}"}, timeout=PATIENCE)
@@ -194,6 +195,19 @@ def test_a_session_cannot_be_used_or_ended_with_another_token(two_tokens: TwoTok
     assert second.delete("/mcp", headers=session).status_code == 404
     assert second.get("/mcp", headers=session | {"Accept": "text/event-stream"}).status_code == 404
     assert post(first, rpc("ping"), session).status_code == 200
+
+
+def test_a_session_over_sse_takes_no_message_that_came_with_another_token(two_tokens: TwoTokens) -> None:
+    first, second, _ = two_tokens
+    with first.stream("GET", "/sse") as stream:
+        lines = stream.iter_lines()
+        address = next(line for line in lines if line.startswith("data: ")).removeprefix("data: ")
+        assert second.post(address, json=handshake()).status_code == 404
+        assert first.post(address, json=handshake("mine")).status_code == 202
+        told = json.loads(next(line for line in lines if line.startswith("data: {")).removeprefix("data: "))
+        assert told["id"] == handshake()["id"]
+        forged = rpc("tools/call", 2, name="agora_status", arguments={})
+        assert second.post(address, json=forged).status_code == 404
 
 
 def test_fifty_sessions_at_once_save_and_find_their_own(server: HttpServer) -> None:
