@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,24 @@ def test_the_log_keeps_the_newest_rows(desk: Desk) -> None:
         rows = connection.execute("SELECT session FROM reads ORDER BY id").fetchall()
     assert len(rows) == reads.MOST
     assert (rows[0][0], rows[-1][0]) == ("s5", f"s{reads.MOST + 4}")
+
+
+def test_who_makes_up_names_of_agents_keeps_so_many_marks_and_drops_no_other_one_s(desk: Desk) -> None:
+    desk.save("alpha")
+    desk.found("alpha")
+    at = desk.clock.now()
+    with closing(sqlite3.connect(settled(desk).path, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        for first in range(0, reads.MARKS + 600, 600):
+            later = at + timedelta(seconds=first)
+            names = (f"made up {number}" for number in range(first, first + 600))
+            reads.write(connection, [Read("s", name, (), ("p",), 1, later, "mallory") for name in names])
+        connection.execute("COMMIT")
+        kept = connection.execute("SELECT token, agent FROM read_marks ORDER BY at").fetchall()
+    assert len(kept) == reads.MARKS + 1
+    assert kept[0] == ("", "ann")
+    assert ("mallory", f"made up {reads.MARKS + 599 - (reads.MARKS + 599) % 600}") in kept
+    assert ("mallory", "made up 0") not in kept
 
 
 def test_a_read_is_dropped_and_counts_no_more_after_thirty_days(desk: Desk) -> None:

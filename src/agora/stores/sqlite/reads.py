@@ -20,6 +20,9 @@ from agora.text.echo import Echo
 MOST = 10_000
 """Rows that the log keeps."""
 
+MARKS = 5_000
+"""Agents times namespaces whose marks are kept of those who came with one token; the newest are."""
+
 DAYS = 30
 _LIFE = DAYS * 86_400 * 1_000_000
 _PATIENCE = 1.0
@@ -132,11 +135,24 @@ def write(connection: sqlite3.Connection, taken: Sequence[Read]) -> None:
         " DO UPDATE SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
         ((*who, *when, namespace) for (*who, namespace), when in seen.items()),
     )
+    for came_as in {(door, token) for door, token, *_ in seen}:
+        _drop_oldest_marks(connection, came_as)
     connection.execute("DELETE FROM reads WHERE id <= (SELECT max(id) FROM reads) - ?", (MOST,))
     connection.execute(
         f"DELETE FROM reads WHERE id IN (SELECT id FROM reads ORDER BY id LIMIT {_SWEPT}) AND at < ?",
         (to_micros(taken[-1].at) - _LIFE,),
     )
+
+
+def _drop_oldest_marks(connection: sqlite3.Connection, came_as: tuple[str, str]) -> None:
+    """Keep `MARKS` of those who came so: whoever makes up names of agents fills no store, and drops no other's mark."""
+    theirs = "FROM read_marks WHERE door = ? AND token = ?"
+    if connection.execute(f"SELECT count(*) {theirs}", came_as).fetchone()[0] > MARKS:
+        connection.execute(
+            f"DELETE {theirs} AND (agent, namespace_id) IN"
+            f" (SELECT agent, namespace_id {theirs} ORDER BY at DESC, sequence DESC LIMIT -1 OFFSET ?)",
+            (*came_as, *came_as, MARKS),
+        )
 
 
 def echo_of(connection: sqlite3.Connection, caller: Caller, content: str, now: int) -> str | None:

@@ -2,7 +2,7 @@
 -- word, and two of them that came with different tokens are two.
 
 -- The newest snapshot of a namespace that an agent was answered from, by a query or a cross-reference. In place of
--- `readers`, which knew the name alone. Bounded, and outside the journal, as `reads` is.
+-- `readers`, which knew the name alone. Bounded for each token, and outside the journal, as `reads` is.
 CREATE TABLE read_marks (
     door         TEXT NOT NULL,                -- local: a session or a command of this machine's user; http
     token        TEXT NOT NULL,                -- name of the token; empty without one
