@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPDeprecationWarning
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 from tests.protocol.bench import Bench
 from tests.protocol.heard import Heard, subscribed
+
+from agora.protocol.subscriptions import RESOURCES
 
 pytestmark = pytest.mark.anyio
 
@@ -44,3 +49,28 @@ async def test_nothing_is_watched_while_nobody_asked(bench: Bench) -> None:
     async with bench.client(mode="legacy", tools=services) as client:
         await client.list_resources()
         assert services.watch._thread is not None
+
+
+async def test_a_client_subscribes_to_so_many_resources_and_no_more_in_either_era(bench: Bench, mode: str) -> None:
+    many = [f"agora://agents/made-up-{number}" for number in range(RESOURCES)]
+    make = partial(bench.client, mode=mode, tools=bench.services())
+    if mode == "auto":
+        with pytest.raises((MCPError, ExceptionGroup)) as caught:
+            async with subscribed(make, *many, "agora://status", legacy=False):
+                pass
+        error: BaseException = caught.value
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        assert isinstance(error, MCPError)
+        assert error.error.code == INVALID_PARAMS
+        return
+    async with subscribed(make, *many[:3], legacy=True) as (client, _):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
+            for uri in many:
+                await client.subscribe_resource(uri)
+            # One that is there already takes no room.
+            await client.subscribe_resource(many[0])
+            with pytest.raises(MCPError) as refused:
+                await client.subscribe_resource("agora://status")
+        assert refused.value.error.code == INVALID_PARAMS

@@ -30,7 +30,11 @@ from agora.protocol.resources.resources import ResourceNotFound
 from agora.protocol.resources.table import Asked, parse
 
 _STREAMS = 64
-"""Streams of changes that one client may have open, and resources that it may subscribe to, times a hundred."""
+"""Streams of changes that one client may have open."""
+
+RESOURCES = 100 * _STREAMS
+"""Resources that one client may subscribe to, on all streams together: each change is held against each of them, in the
+loop that serves everybody."""
 
 _LISTED = {"save", "withdraw", "supersede", "settle", "forget", "restore", "expire", "purge", "replaced"}
 """Changes after which the list of resources is another one."""
@@ -64,6 +68,7 @@ class Subscriptions:
     ) -> types.SubscriptionsListenResult:
         """Serve one `subscriptions/listen` stream until the client ends it."""
         uris = list(params.notifications.resource_subscriptions or ())
+        _require_room(self._uris.total() + len(uris))
         for uri in uris:
             self._known(uri, ctx)
         await self._watched(ctx)
@@ -78,8 +83,7 @@ class Subscriptions:
         """Answer `resources/subscribe` of the handshake era."""
         uri = str(params.uri)
         self._known(uri, ctx)
-        if len(self._subscribed) >= 100 * _STREAMS:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"More than {100 * _STREAMS} subscriptions")
+        _require_room(len(self._subscribed | {uri}))
         await self.seen(ctx)
         self._subscribed.add(uri)
         return types.EmptyResult()
@@ -178,6 +182,11 @@ class Subscriptions:
                     await session.send_notification(types.PromptListChangedNotification())
         except Exception as error:  # noqa: BLE001 - the outermost loop of a task; the client may be gone
             self._log.debug("a change could not be told", error=repr(error))
+
+
+def _require_room(wanted: int) -> None:
+    if wanted > RESOURCES:
+        raise MCPError(code=types.INVALID_PARAMS, message=f"More than {RESOURCES} subscriptions")
 
 
 def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
