@@ -116,6 +116,21 @@ def test_no_name_that_a_program_gives_itself_is_worth_more_than_none(
         assert named.level(namespace) <= plain.level(namespace)
 
 
+@given(st.lists(tables_made, min_size=1, max_size=6), st.sampled_from(["acme/shop", "shared", "a", "ab", "zz"]))
+def test_a_name_has_the_most_that_any_table_of_its_own_gives_it(tables: list[AccessTable], name: str) -> None:
+    rights = {"read": 1, "write": 2, "admin": 3}
+
+    def held(one: AccessTable) -> int:
+        patterns = ("acme/shop" if pattern == "{own}" else pattern for pattern in one.namespaces)
+        return rights[one.rights] if any(fits(pattern, name) for pattern in patterns) else 0
+
+    mine = [one for one in tables if one.any or {"ci", "*"} & set(one.tokens) or (one.clients and not one.local)]
+    most = max((held(one) for one in mine if not one.clients), default=0)
+    assert grants(*tables, shown="ci").level(name) == most
+    limits = [held(one) for one in mine if one.clients]
+    assert grants(*tables, shown="ci", clients=("codex",)).level(name) == min([most, max(limits, default=3)])
+
+
 @given(st.lists(tables_made, min_size=1), st.sampled_from(["", "codex"]))
 def test_whole_means_that_nothing_whatever_is_hidden(tables: list[AccessTable], client: str) -> None:
     found = grants(*tables, shown="ci", clients=(client,))
