@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -275,7 +275,8 @@ def test_after_any_run_of_acts_pins_are_what_a_dictionary_says(run: list[tuple[s
                 if act == "see":
                     assert isinstance(what, dict)
                     told.see(what)
-                    service.seen("files", "x", [version(name, number) for name, number in what.items()])
+                    found = service.seen("files", "x", [version(name, number) for name, number in what.items()])
+                    assert found == (service.known("files", "x") or Pinned({}))
                 elif act == "wait":
                     desk.clock.advance(hours=what)  # type: ignore[arg-type]
                 else:
@@ -295,6 +296,28 @@ def test_after_any_run_of_acts_pins_are_what_a_dictionary_says(run: list[tuple[s
             assert desk.problems() == []
         finally:
             desk.close()
+
+
+class Meanwhile(list[ToolDefinition]):
+    """Tools; something happens when somebody looks at them for the first time."""
+
+    def __init__(self, tools: list[ToolDefinition], happens: Callable[[], object]) -> None:
+        super().__init__(tools)
+        self._happens: Callable[[], object] | None = happens
+
+    def __iter__(self) -> Iterator[ToolDefinition]:
+        happens, self._happens = self._happens, None
+        if happens is not None:
+            happens()
+        return super().__iter__()
+
+
+def test_what_another_process_sees_between_a_look_and_a_write_counts(make_desk: MakeDesk) -> None:
+    one, other = make_desk(), make_desk()
+    tools = Meanwhile([CHANGED], lambda: pins(other).seen("files", "x", [GET]))
+    found = one.store.tool_pins().seen("files", "x", tools, one.clock.now(), Deadline(PATIENCE))
+    assert (found["get"].status, found["get"].approved, found["get"].seen) == ("quarantined", GET, CHANGED)
+    assert pins(other).known("files", "x") == Pinned({}, {"get": CHANGED})
 
 
 @pytest.fixture

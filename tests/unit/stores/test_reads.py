@@ -242,7 +242,7 @@ def test_marks_of_an_older_store_are_those_of_this_machine_s_user(make_desk: Mak
         )
         connection.execute("INSERT INTO readers SELECT agent, namespace_id, sequence, at FROM read_marks")
         connection.execute("DROP TABLE read_marks")
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 5")
     later = make_desk()
     assert later.sql("SELECT door, token, agent, sequence FROM read_marks") == [("local", "", "ann", 1)]
     assert later.problems() == []
