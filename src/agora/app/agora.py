@@ -232,7 +232,7 @@ class Agora:
             Resources(self.tools, browsing, self.clock),
             prompts,
             self._watch,
-            lambda _: self._tables.any,
+            lambda caller: any(map(caller.scope.grants.may_call, self._tables.names)),
         )
 
     def unready(self) -> list[dict[str, Any]]:

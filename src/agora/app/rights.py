@@ -59,6 +59,7 @@ def rights_of(loaded: Loaded, who: Somebody, asked: Sequence[str]) -> dict[str, 
             }
             for name in names
         ],
+        "backends": [each.name for each in settings.backends if grants.may_call(each.name)],
         "unknown_tokens": sorted(names_of(settings.access) - tokens.names()),
     }
 

@@ -35,11 +35,11 @@ class TablesInFile:
             return found
 
     @property
-    def any(self) -> bool:
-        """Whether there is any table."""
+    def names(self) -> tuple[str, ...]:
+        """The names of the backends."""
         with self._lock:
             self._look()
-            return bool(self._read_last)
+            return tuple(table.name for table in self._read_last)
 
     def _look(self) -> None:
         mark = _mark(self._path)

@@ -44,12 +44,17 @@ def _show(found: Mapping[str, Any]) -> None:
     for said, tables in (("given by", rights.get("given_by", ())), ("limited by", rights.get("limited_by", ()))):
         for table in tables:
             patterns = ", ".join(table["namespaces"])
-            output.line(f"  {said} table {table['table']} ({table['place']}): {table['rights']} in {patterns}")
+            backends = f"; backends {', '.join(table['backends'])}" if "backends" in table else ""
+            output.line(
+                f"  {said} table {table['table']} ({table['place']}): {table['rights']} in {patterns}{backends}"
+            )
     if not rights.get("given_by", ("open",)):
         output.line(f"  none of the {found['tables']} tables gives it anything")
     width = max(len(row["namespace"]) for row in found["namespaces"])
     for row in found["namespaces"]:
         once_named = ", once it is named" if row["named_first"] else ""
         output.line(f"{row['namespace']:<{width}}  {row['rights'] or 'nothing'}{once_named}")
+    if found["backends"]:
+        output.line(f"backends: {', '.join(found['backends'])}")
     for name in found["unknown_tokens"]:
         output.line(f"note: there is no token named {name}, of which a table speaks")

@@ -26,11 +26,12 @@ RIGHTS = ("read", "write", "admin")
 
 EVERY = "*"
 
-_KEYS = ("tokens", "clients", "local", "any", "namespaces", "rights")
+_KEYS = ("tokens", "clients", "local", "any", "namespaces", "rights", "backends")
 _HINT = "docs/access.md shows what a table holds; `agora access` shows what the tables come to."
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?access[\"']?\s*\]\]")
 _ANY_HEADER = re.compile(r"\s*\[")
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_BACKEND = re.compile(r"[A-Za-z0-9._*-]{1,64}")
 _LONGEST_CLIENT = 128
 
 _STAR = "\N{CYRILLIC LETTER MULTIOCULAR O}"
@@ -41,7 +42,8 @@ _STAR = "\N{CYRILLIC LETTER MULTIOCULAR O}"
 class AccessTable:
     """One table. `tokens`, `local` and `any` say to whom it gives; one that names `clients` takes instead.
 
-    `namespaces` holds names in canonical form, patterns with `*`, and `{own}`. `rights` is one of `RIGHTS`.
+    `namespaces` holds names in canonical form, patterns with `*`, and `{own}`. `rights` is one of `RIGHTS`. `backends`
+    holds names of other servers in lower case and patterns with `*`.
     """
 
     namespaces: tuple[str, ...]
@@ -50,6 +52,7 @@ class AccessTable:
     clients: tuple[str, ...] = ()
     local: bool = False
     any: bool = False
+    backends: tuple[str, ...] = ()
     place: str = field(default="", compare=False)
     """File and line, as a reader is shown them; tables are equal wherever they stand."""
 
@@ -136,6 +139,7 @@ class _Table:
             clients=tuple(map(self._client, self._texts("clients"))),
             local=self._switch("local"),
             any=self._switch("any"),
+            backends=tuple(dict.fromkeys(map(self._backend, self._texts("backends")))),
             place=self._lines.short(self._number),
         )
         if not (table.tokens or table.clients or table.local or table.any):
@@ -171,6 +175,11 @@ class _Table:
     def _client(self, name: str) -> str:
         if not name.strip() or len(name) > _LONGEST_CLIENT:
             raise self._wrong("clients", f"cannot hold {name!r}: a name has 1 to {_LONGEST_CLIENT} characters")
+        return name.strip().casefold()
+
+    def _backend(self, name: str) -> str:
+        if not _BACKEND.fullmatch(name.strip()):
+            raise self._wrong("backends", f"cannot hold {name!r}: a backend's name has letters, digits and . _ -")
         return name.strip().casefold()
 
     def _right(self, name: str) -> str:

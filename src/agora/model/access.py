@@ -38,6 +38,8 @@ class Allowance:
     place: str
     patterns: tuple[str, ...]
     level: int
+    backends: tuple[str, ...] = ()
+    """Patterns of names of other servers."""
 
     @property
     def everywhere(self) -> bool:
@@ -54,6 +56,7 @@ class Allowance:
             "namespaces": shown,
             **more,
             "rights": RIGHTS[self.level - 1],
+            **({"backends": list(self.backends[:_SHOWN])} if self.backends else {}),
         }
 
 
@@ -121,9 +124,10 @@ class Grants:
         return self.level(namespace) >= _LEVEL[right]
 
     def may_call(self, backend: str) -> bool:
-        """Whether tools of that backend may be seen and called."""
-        del backend
-        return True
+        """Whether that backend may be known of and its tools be called."""
+        name = backend.casefold()
+        groups = (self.given, *self.limits)
+        return all(any(fits(pattern, name) for each in group for pattern in each.backends) for group in groups)
 
     @property
     def whole(self) -> bool:
@@ -165,7 +169,7 @@ class Grants:
 
 _COMMAND = "a command of this machine's user"
 _LOCAL = "a session of this machine's user"
-_ALL = (Allowance(0, "", (EVERY,), _LEVEL["admin"]),)
+_ALL = (Allowance(0, "", (EVERY,), _LEVEL["admin"], (EVERY,)),)
 
 EVERYTHING = Grants(_LOCAL, "", _ALL, tables=False)
 """Where there are no tables, and for the commands: every right in every namespace that is named."""
@@ -259,7 +263,7 @@ def _is_for(table: AccessTable, door: Door, token: str) -> bool:
 
 def _allowance(number: int, table: AccessTable, own: str) -> Allowance:
     patterns = tuple(own if pattern == OWN else pattern for pattern in table.namespaces)
-    return Allowance(number, table.place, patterns, _LEVEL[table.rights])
+    return Allowance(number, table.place, patterns, _LEVEL[table.rights], table.backends)
 
 
 def _who(door: Door, token: str) -> str:

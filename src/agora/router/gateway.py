@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from agora.errors import AgoraError, InvalidInput, ToolNotFound
+from agora.errors import AccessDenied, AgoraError, InvalidInput, ReadOnlyBackend, ToolNotFound
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
@@ -18,7 +18,7 @@ from agora.router import arguments as checking
 from agora.router import results
 from agora.router.dispatch import Dispatcher, Keeping
 from agora.router.loop import LoopThread
-from agora.router.policy import refusal, verdict
+from agora.router.policy import Verdict, refusal, verdict
 from agora.router.registry import Backend, Registry
 
 LEARN_SECONDS = 10.0
@@ -197,7 +197,7 @@ class Gateway:
             if found.in_broadcast:
                 ready.append((each, definition))
             else:
-                not_asked[each.table.name] = refusal(definition, each.table, found)
+                not_asked[each.table.name] = _kept_out(definition, each, found)
         if not ready and not not_asked:
             raise ToolNotFound(f"no backend has a tool {tool[:100]!r}", hint="agora_backends lists what there is.")
         heard = self._asked(ready, arguments, caller, deadline)
@@ -317,6 +317,16 @@ class Gateway:
             return []
         with ThreadPoolExecutor(len(ready), "agora-broadcast") as threads:
             return list(threads.map(lambda pair: ask(*pair), ready))
+
+
+def _kept_out(tool: ToolDefinition, backend: Backend, found: Verdict) -> AccessDenied:
+    """Why a broadcast does not call a tool."""
+    if not found.allowed:
+        return refusal(tool, backend.table, found)
+    return ReadOnlyBackend(
+        f"{backend.table.name}: {tool.name!r} may change something, and a broadcast calls what reads. {found.words}",
+        hint=f"Call it with agora_route, or have `allow` in the table of {backend.table.name} name it.",
+    )
 
 
 def describe(backend: Backend, tool: ToolDefinition, candidate: Candidate) -> Described:

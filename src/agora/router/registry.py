@@ -135,7 +135,7 @@ class Registry:
             near = difflib.get_close_matches(name, names, 1)
             raise BackendNotFound(
                 f"there is no backend {name[:100]!r}",
-                hint=f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names) or 'none'}.",
+                hint=f"Did you mean {near[0]}?" if near else _there_are(names),
             )
         return found
 
@@ -273,6 +273,12 @@ class Registry:
                 backend.relisting = None
 
         backend.relisting = asyncio.get_running_loop().create_task(relist())
+
+
+def _there_are(names: list[str]) -> str:
+    if names:
+        return f"There are: {', '.join(names)}."
+    return "There is none for you: agora.toml has them as `[[backends]]`, and `backends` of its [[access]] gives them."
 
 
 def _program(table: BackendTable) -> tuple[object, ...]:

@@ -44,6 +44,12 @@ def test_tables_are_the_same_wherever_they_stand(tmp_path: Path) -> None:
     assert tables(tmp_path, text) == tables(tmp_path, f"# moved\n\n{text}")
 
 
+def test_names_of_backends_are_in_lower_case_and_may_be_patterns(tmp_path: Path) -> None:
+    text = "[[access]]\nany = true\nnamespaces = 'a'\nrights = 'read'\nbackends = ['GitHub', 'dev-*']\n"
+    (only,) = tables(tmp_path, text)
+    assert only.backends == ("github", "dev-*")
+
+
 GOOD = {"any": "true", "namespaces": '["a"]', "rights": '["read"]'}
 
 
@@ -61,6 +67,8 @@ def written(**lines: str) -> str:
         ({"rights": '["read", "zzz"]'}, 5, "cannot hold 'zzz'", "each holds those before it"),
         ({"rights": "[]"}, 5, "access[1].rights is empty", ""),
         ({"rights": ""}, 2, "says nothing of `rights`", ""),
+        ({"backends": '["a b"]'}, 6, "access[1].backends cannot hold 'a b'", ""),
+        ({"backends": "[]"}, 6, "access[1].backends is empty", ""),
         ({"namespaces": ""}, 2, "says nothing of `namespaces`", ""),
         ({"namespaces": "3"}, 4, "cannot be 3", ""),
         ({"namespaces": '["a", 3]'}, 4, "it is a text or a list of texts", ""),

@@ -58,6 +58,25 @@ def test_what_the_tables_give_adds_up_whatever_their_order() -> None:
         assert levels(grants(*ordered), "shared", "acme/shop", "team-a") == [1, 0, 0]
 
 
+def test_a_backend_is_for_those_whose_tables_name_it() -> None:
+    tables = (
+        table("*", rights="admin", local=True, backends=("*",)),
+        table("{own}", tokens=("ci",), backends=("git*", "files")),
+        table("shared", any=True),
+        table("*", clients=("codex*",), backends=("github",)),
+    )
+
+    def may(*names: str, door: Door = "http", shown: str = "", clients: tuple[str, ...] = ()) -> list[bool]:
+        found = grants(*tables, door=door, shown=shown, clients=clients)
+        return [found.may_call(name) for name in names]
+
+    assert may("anything", door="local") == [True]
+    assert may("GitHub", "files", "graph", shown="ci") == [True, True, False]
+    assert may("github", shown="other") == [False]
+    assert may("github", "files", shown="ci", clients=("Codex-CLI",)) == [True, False]
+    assert grants(shown="ci").may_call("anything")
+
+
 def test_a_command_of_the_user_is_bound_by_no_table() -> None:
     assert levels(grants(table("shared", any=True), door="command"), "vault") == [3]
 
