@@ -224,7 +224,8 @@ def test_a_backend_that_does_not_start_is_said_and_the_others_are_searched(make:
 
 
 def test_a_broadcast_reaches_all_that_have_a_reading_tool(make: Make, desk: Desk) -> None:
-    tools = {"a": FILES, "b": GIT, "c": BackendUnavailable("c", "down"), "d": [tool("other")]}
+    down = BackendUnavailable("c", "down")
+    tools: dict[str, Any] = {"a": FILES, "b": GIT, "c": down, "d": [tool("other")]}
     heard = make(Servers(tools)).broadcast("read_file", {"path": "x"}, None, desk.caller(), Deadline(PATIENCE))
     assert sorted(each.backend for each in heard.heard if each.called) == ["a", "b"]
     assert list(heard.not_asked) == ["c"]
