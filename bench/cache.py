@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.cache.disk import Disk
 from agora.cache.results import TwoLevelCache
 from agora.memory.notes import Notes

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.errors import AgoraError
 from agora.memory.notes import Notes
 from agora.model.caller import Caller, Scope

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.embedding.onnx import OnnxEncoder, packaged_model
 from agora.memory.notes import Notes
 from agora.memory.ranking import FOREIGN, NATIVE, rank

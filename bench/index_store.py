@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.model.deadline import Deadline
 from agora.model.profile import Fingerprint
 from agora.ports.vector_index import Among, Candidates

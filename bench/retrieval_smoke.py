@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.embedding.onnx import OnnxEncoder, packaged_model
 from agora.memory.notes import Notes
 from agora.memory.ranking import VERSION

@@ -127,7 +127,7 @@ def test_a_request_of_the_stateless_era_is_served_without_a_handshake(serve: Ser
     assert "agora_query" in discovered["instructions"]
     listed = server.request("tools/list", {"_meta": meta})["result"]
     assert [tool["name"] for tool in listed["tools"]][:2] == ["agora_save", "agora_query"]
-    assert (listed["ttlMs"], listed["cacheScope"]) == (3_600_000, "public")
+    assert (listed["ttlMs"], listed["cacheScope"]) == (60_000, "private")
     assert len(json.dumps(listed).encode()) < 16_000
     called = {"name": "agora_save", "arguments": {"content": "stateless"}, "_meta": meta}
     saved = server.request("tools/call", called)["result"]

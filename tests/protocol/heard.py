@@ -9,8 +9,13 @@ from typing import Any
 
 import anyio
 from mcp import Client, MCPDeprecationWarning
-from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
-from mcp_types import PromptListChangedNotification, ResourceListChangedNotification, ResourceUpdatedNotification
+from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcp_types import (
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ResourceUpdatedNotification,
+    ToolListChangedNotification,
+)
 
 
 class Heard:
@@ -29,6 +34,8 @@ class Heard:
                 self._heard("resources")
             case PromptListChangedNotification():
                 self._heard("prompts")
+            case ToolListChangedNotification():
+                self._heard("tools")
 
     def event(self, event: object) -> None:
         """Take an event of a stream."""
@@ -39,6 +46,8 @@ class Heard:
                 self._heard("resources")
             case PromptsListChanged():
                 self._heard("prompts")
+            case ToolsListChanged():
+                self._heard("tools")
 
     def _heard(self, what: str) -> None:
         self.told.append(what)
@@ -61,9 +70,10 @@ class Heard:
 
 @asynccontextmanager
 async def subscribed(make: Callable[..., Client], *uris: str, legacy: bool) -> AsyncIterator[tuple[Client, Heard]]:
-    """A client, made with a handler of messages, that hears of both lists and of `uris`."""
+    """A client, made with a handler of messages, that hears of every list and of `uris`."""
     heard = Heard()
     async with make(message_handler=heard) as client:
+        await client.list_tools()
         if legacy:
             await client.list_resources()
             await client.list_prompts()
@@ -75,7 +85,10 @@ async def subscribed(make: Callable[..., Client], *uris: str, legacy: bool) -> A
             return
         async with (
             client.listen(
-                resources_list_changed=True, prompts_list_changed=True, resource_subscriptions=list(uris)
+                tools_list_changed=True,
+                resources_list_changed=True,
+                prompts_list_changed=True,
+                resource_subscriptions=list(uris),
             ) as stream,
             anyio.create_task_group() as tasks,
         ):

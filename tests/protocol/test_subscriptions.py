@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 from mcp import Client, MCPDeprecationWarning
 from mcp.shared.exceptions import MCPError
@@ -14,7 +18,10 @@ from mcp_types import INVALID_PARAMS
 from tests.protocol.bench import Bench
 from tests.protocol.heard import Heard, subscribed
 
+from agora.memory.watching import Watch
+from agora.model.deadline import Deadline
 from agora.protocol.subscriptions import RESOURCES
+from agora.stores.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +54,7 @@ async def test_nothing_is_watched_while_nobody_asked(bench: Bench) -> None:
         await client.list_resources()
         assert services.watch._thread is None
     async with bench.client(mode="legacy", tools=services) as client:
+        assert services.watch._thread is None
         await client.list_resources()
         assert services.watch._thread is not None
 
@@ -74,3 +82,27 @@ async def test_a_client_subscribes_to_so_many_resources_and_no_more_in_either_er
             with pytest.raises(MCPError) as refused:
                 await client.subscribe_resource("agora://status")
         assert refused.value.error.code == INVALID_PARAMS
+
+
+async def test_a_client_that_lists_tools_waits_for_no_store(bench: Bench) -> None:
+    opening, asked = threading.Event(), threading.Event()
+
+    def records(_: Deadline) -> SqliteStore:
+        asked.set()
+        assert opening.wait(10)
+        return bench.store
+
+    watch = Watch(records, bench.log, 0.05)
+    bench.watches.append(watch)
+    try:
+        async with bench.client(mode="legacy", tools=replace(bench.services(), watch=watch)) as client:
+            assert (await client.list_tools()).tools
+            assert await anyio.to_thread.run_sync(asked.wait, 5)
+            assert (await client.list_tools()).tools
+            assert watch._thread is None
+            opening.set()
+            with anyio.fail_after(5):
+                await client.list_prompts()
+            assert watch._thread is not None
+    finally:
+        opening.set()

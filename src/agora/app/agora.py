@@ -7,11 +7,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agora import __version__
+from agora.app.clock import SystemClock
 from agora.app.files import CACHE_FILE
 from agora.app.guarding import guard_of
 from agora.app.tables import Reach, TablesInFile
@@ -35,6 +35,7 @@ from agora.protocol.services import Services
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.late import LateTools
 from agora.protocol.tools.table import offered
+from agora.router.news import News
 
 if TYPE_CHECKING:
     from agora.app.assembly import Opened
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from agora.memory.notes import Notes
     from agora.ports.encoder import Encoder
     from agora.ports.transfer import Transfer
+    from agora.router.gateway import Gateway
     from agora.stores.sqlite.store import SqliteStore
 
 FINISH_SECONDS = 300.0
@@ -54,14 +56,6 @@ SWEEP_SECONDS = 900.0
 
 _LOOK = 3.0
 """Seconds that a look at the store may take."""
-
-
-class SystemClock:
-    """The machine's clock; implements `agora.ports.clock.Clock`."""
-
-    def now(self) -> datetime:
-        """The present instant, aware, UTC."""
-        return datetime.now(UTC)
 
 
 class Agora:
@@ -221,11 +215,16 @@ class Agora:
         def records(deadline: Deadline) -> SqliteStore:
             return self._open(deadline).store
 
+        def gateway(deadline: Deadline | None) -> Gateway | None:
+            opened = self._opened if deadline is None else self._open(deadline)
+            return None if opened is None else opened.gateway
+
         browsing = Browsing(records)
         folder = settings.prompts.folder or settings.home / "prompts"
         library = Library(folder, settings.prompts.language, self.log)
         prompts = Prompts(library, Filling(self.tools, browsing))
-        self._watch = Watch(records, self.log, beside=prompts.changes())
+        own, others = prompts.changes(), News(lambda: gateway(None))
+        self._watch = Watch(records, self.log, beside=lambda: own() | others())
         return Services(
             self.tools,
             offered(settings.tools.profile),
@@ -233,6 +232,7 @@ class Agora:
             prompts,
             self._watch,
             lambda caller: any(map(caller.scope.grants.may_call, self._tables.names)),
+            gateway,
         )
 
     def unready(self) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.app.files import STORE_FILE
 from agora.app.guarding import guard_of
 from agora.config.load import Loaded

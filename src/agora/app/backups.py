@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.app.opening import require_disk
 from agora.app.reembedding import LOCK_FILE as REEMBED_LOCK

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import SystemClock
+from agora.app.clock import SystemClock
 from agora.app.files import STORE_FILE
 from agora.app.guarding import guard_of
 from agora.app.opening import open_store, require_disk

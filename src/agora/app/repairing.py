@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agora.app.agora import SystemClock
 from agora.app.checking import Row, cache_damage, diagnose, failures
+from agora.app.clock import SystemClock
 from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.app.opening import open_store, require_disk
 from agora.app.reembedding import LOCK_FILE as REEMBED_LOCK

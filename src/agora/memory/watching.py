@@ -14,8 +14,8 @@ from agora.ports.log import Log
 if TYPE_CHECKING:
     from agora.ports.records import Records
 
-Told = Callable[[tuple[Event, ...], bool], None]
-"""Told of changes in order, and whether what is watched beside the store has changed too."""
+Told = Callable[[tuple[Event, ...], frozenset[str]], None]
+"""Told of changes in order, and of what has changed beside the store, in words as `prompts`, `tools`, `backends`."""
 
 SECONDS = 0.25
 """Between two looks at the journal: another process's change is told within this time and a little more."""
@@ -37,11 +37,11 @@ class Watch:
         log: Log,
         seconds: float = SECONDS,
         *,
-        beside: Callable[[], bool] = lambda: False,
+        beside: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         """`records` gives the store, which may have to be opened first.
 
-        `beside` says whether something else has changed since it was last asked.
+        `beside` says what else has changed since it was last asked.
         """
         self._records = Guarded(records)
         self._beside = beside

@@ -17,6 +17,7 @@ from agora.ports.log import Log
 from agora.protocol.context import Connection
 from agora.protocol.errors import failed, succeeded
 from agora.protocol.lifecycle import Lifecycle, State
+from agora.protocol.other_servers import OtherServers
 from agora.protocol.peer import FindPeer, Peer
 from agora.protocol.prompts.serving import PromptHandlers
 from agora.protocol.resources.serving import ResourceHandlers, only_page
@@ -55,8 +56,10 @@ def make_server(
     if isinstance(services, Tools):
         services = Services(services)
     find = _only(client, log) if isinstance(client, Connection) else client
-    runner = Runner(_watching(find, services.watch, log), services.tools.limits.call_seconds, log, done)
-    calls = _Calls(services, runner)
+    others = OtherServers(services.backends, services.gateway)
+    watching = _watching(find, services.watch, others, log)
+    runner = Runner(watching, services.tools.limits.call_seconds, log, done)
+    calls = _Calls(services, others, runner)
     resources = ResourceHandlers(services.resources, services.prompts, runner) if services.resources else None
     prompts = PromptHandlers(services.prompts, runner) if services.prompts else None
     watched = _Watched(runner, resources, prompts)
@@ -66,7 +69,7 @@ def make_server(
         title="Agora",
         instructions=INSTRUCTIONS,
         cache_hints={
-            "tools/list": CacheHint(ttl_ms=3_600_000, scope="public"),
+            "tools/list": CacheHint(ttl_ms=60_000, scope="private"),
             "resources/templates/list": CacheHint(ttl_ms=3_600_000, scope="public"),
         },
         # Over HTTP the SDK looks for headers that a schema asks for; without this it lists all tools at every call.
@@ -104,7 +107,7 @@ class _Server(Server[Any]):
     ) -> InitializationOptions:
         """As the SDK's, whatever transport asks."""
         watched = self.get_request_handler("resources/subscribe") is not None
-        changing = NotificationOptions(prompts_changed=watched, resources_changed=watched)
+        changing = NotificationOptions(prompts_changed=watched, resources_changed=watched, tools_changed=watched)
         return super().create_initialization_options(
             notification_options or changing, experimental_capabilities, extensions
         )
@@ -115,7 +118,7 @@ def _only(connection: Connection, log: Log) -> FindPeer:
     return lambda _ctx: peer
 
 
-def _watching(find: FindPeer, watch: Watch | None, log: Log) -> FindPeer:
+def _watching(find: FindPeer, watch: Watch | None, others: OtherServers, log: Log) -> FindPeer:
     """Finds the same peers, each with its subscriptions."""
     if watch is None:
         return find
@@ -123,7 +126,7 @@ def _watching(find: FindPeer, watch: Watch | None, log: Log) -> FindPeer:
     def found(ctx: ServerRequestContext[Any, Any]) -> Peer:
         peer = find(ctx)
         if peer.subscriptions is None:
-            peer.subscriptions = Subscriptions(peer.connection, watch, log)
+            peer.subscriptions = Subscriptions(peer.connection, watch, others.marks, log)
         return peer
 
     return found
@@ -220,20 +223,24 @@ def _roots_changed(runner: Runner) -> Callable[[Context, types.NotificationParam
 
 
 class _Calls:
-    def __init__(self, services: Services, runner: Runner) -> None:
+    def __init__(self, services: Services, others: OtherServers, runner: Runner) -> None:
         self.by_name = {tool.name: tool for tool in (*services.offered, PIN)}
         gateway = {tool.name for tool in GATEWAY}
         self._listed = [_as_listed(tool) for tool in services.offered if tool.name not in gateway]
         self._with_backends = [_as_listed(tool) for tool in services.offered]
-        self._backends = services.backends
+        self._others = others
         self._tools = services.tools
         self._runner = runner
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Answer `tools/list`, in the order of the table; what reaches other servers, where there are any."""
         only_page(params)
-        caller = self._runner.find(ctx).connection.caller(client_of(ctx))
-        return types.ListToolsResult(tools=self._with_backends if self._backends(caller) else self._listed)
+        peer = self._runner.find(ctx)
+        any_ = self._others.any(peer.connection.caller(client_of(ctx)))
+        if peer.subscriptions is not None:
+            peer.subscriptions.sees("tools", any_)
+            peer.subscriptions.listed_tools(ctx)
+        return types.ListToolsResult(tools=self._with_backends if any_ else self._listed)
 
     async def call(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Answer `tools/call`.

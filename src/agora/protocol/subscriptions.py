@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,14 +16,20 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ServerEvent
+from mcp.shared.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agora.errors import AgoraError
 from agora.memory.access import require
 from agora.memory.watching import Watch
 from agora.model.browse import Event
-from agora.model.caller import SHARED
+from agora.model.caller import SHARED, Caller
 from agora.ports.log import Log
 from agora.protocol.context import Connection
 from agora.protocol.errors import protocol_error
@@ -41,6 +48,9 @@ _LISTED = {"save", "withdraw", "supersede", "settle", "forget", "restore", "expi
 
 Context = ServerRequestContext[Any, Any]
 
+Marks = Callable[[Caller], Mapping[str, object]]
+"""Gives something for `tools` and `backends` that is equal as long as a caller sees the same of them."""
+
 
 class Subscriptions:
     """The subscriptions of one client. Used by the event loop alone; the watch calls in from its own thread.
@@ -48,8 +58,14 @@ class Subscriptions:
     Nothing is watched before the client asks for something that may change.
     """
 
-    def __init__(self, connection: Connection, watch: Watch, log: Log) -> None:
-        """`watch` tells of changes of the store and, beside it, of the prompts."""
+    def __init__(self, connection: Connection, watch: Watch, marks: Marks, log: Log) -> None:
+        """`watch` tells of changes of the store and, beside it, of prompts, tools and backends.
+
+        What it says of tools and backends is told if the `marks` of this client are others too.
+        """
+        self._marks = marks
+        self._seen: dict[str, object] = {}
+        self._beginning: asyncio.Task[None] | None = None
         self._connection = connection
         self._watch = watch
         self._log = log
@@ -100,6 +116,21 @@ class Subscriptions:
             self._session = ctx.session
             await self._watched(ctx)
 
+    def listed_tools(self, ctx: Context) -> None:
+        """A client of the handshake era has got the list of tools and wants to hear when it changes.
+
+        It waits for nothing: what is watched may have to be opened first, and is, in the background.
+        """
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        self._session = ctx.session
+        if self._stop is None and self._beginning is None:
+            self._beginning = asyncio.get_running_loop().create_task(self._begin(ctx))
+
+    def sees(self, kind: str, mark: object) -> None:
+        """The client is getting this of that kind now: only what becomes another is news to it."""
+        self._seen[kind] = mark
+
     def close(self) -> None:
         """Tell of nothing any more."""
         self._closed = True
@@ -112,24 +143,64 @@ class Subscriptions:
     async def _watched(self, ctx: Context) -> None:
         # What this program may hear of depends on what it calls itself too.
         self._connection.caller(client_of(ctx))
-        loop = asyncio.get_running_loop()
+        try:
+            await self._watching()
+        except AgoraError as error:
+            raise protocol_error(error, ctx.protocol_version) from error
 
-        def told(events: tuple[Event, ...], prompts: bool) -> None:
+    async def _begin(self, ctx: Context) -> None:
+        self._connection.caller(client_of(ctx))
+        try:
+            await self._watching()
+        except AgoraError as error:
+            # Nobody waits for it. Whoever lists tools again has it tried again.
+            self._log.debug("changes are not watched", code=error.code)
+        finally:
+            self._beginning = None
+
+    async def _watching(self) -> None:
+        """Return once changes are told.
+
+        Raises: StoreUnavailable.
+        """
+        loop, given_up = asyncio.get_running_loop(), threading.Event()
+
+        def told(events: tuple[Event, ...], changed: frozenset[str]) -> None:
             # The loop may be closed already, at the very end.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._take, events, prompts)
+                loop.call_soon_threadsafe(self._take, events, self._others(changed))
+
+        def subscribe() -> tuple[Callable[[], None], frozenset[str]]:
+            stop = self._watch.subscribe(told, self._connection.listener)
+            if given_up.is_set():
+                stop()
+            # What became another between what the client has seen last and now.
+            return stop, self._others(frozenset({"tools", "backends"}))
 
         async with self._starting:
             if self._stop is not None:
                 return
+            # It reads the store, which may have to be opened first.
             try:
-                # It reads the store, which may have to be opened first.
-                self._stop = await anyio.to_thread.run_sync(self._watch.subscribe, told, self._connection.listener)
-            except AgoraError as error:
-                raise protocol_error(error, ctx.protocol_version) from error
+                self._stop, missed = await anyio.to_thread.run_sync(subscribe, abandon_on_cancel=True)
+            except BaseException:
+                given_up.set()
+                raise
             if self._closed:
                 # The client went while the store was opened: `close` has found nothing to stop.
                 self.close()
+            elif missed:
+                self._take((), missed)
+
+    def _others(self, changed: frozenset[str]) -> frozenset[str]:
+        """What of `changed` is another for this client too. In the watch's thread."""
+        kinds = changed & {"tools", "backends"}
+        if not kinds:
+            return changed
+        marks = self._marks(self._connection.listener())
+        before = {kind: self._seen.get(kind, marks[kind]) for kind in marks}
+        self._seen |= marks
+        return changed - {kind for kind in kinds if before[kind] == marks[kind]}
 
     def _known(self, uri: str, ctx: Context) -> None:
         """Return if there can be such a resource; a namespace that it names is reached from now on, as by a call.
@@ -145,24 +216,31 @@ class Subscriptions:
         except AgoraError as error:
             raise protocol_error(error, ctx.protocol_version) from error
 
-    def _take(self, events: tuple[Event, ...], prompts: bool) -> None:
-        news: list[ServerEvent] = [ResourceUpdated(uri) for uri in self._touched(events)]
+    def _take(self, events: tuple[Event, ...], changed: frozenset[str]) -> None:
+        news: list[ServerEvent] = [ResourceUpdated(uri) for uri in self._touched(events, changed)]
         if any(event.operation in _LISTED for event in events):
             news.insert(0, ResourcesListChanged())
-        if prompts:
+        if "prompts" in changed:
             news.insert(0, PromptsListChanged())
+        if "tools" in changed:
+            news.insert(0, ToolsListChanged())
         if news:
             task = asyncio.get_running_loop().create_task(self._tell(news))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
 
-    def _touched(self, events: Iterable[Event]) -> list[str]:
+    def _touched(self, events: Iterable[Event], changed: frozenset[str]) -> list[str]:
         events = list(events)
+        backends = "backends" in changed
         own = self._connection.namespace
         return sorted(
             uri
             for uri in {*self._uris, *self._subscribed}
-            if (asked := parse(uri)) is not None and any(_concerns(asked, event, own) for event in events)
+            if (asked := parse(uri)) is not None
+            and (
+                (backends and asked.kind.name in {"backends", "status"})
+                or any(_concerns(asked, event, own) for event in events)
+            )
         )
 
     async def _tell(self, news: list[ServerEvent]) -> None:
@@ -178,6 +256,8 @@ class Subscriptions:
                         await session.send_resource_updated(event.uri)
                 elif isinstance(event, ResourcesListChanged):
                     await session.send_notification(types.ResourceListChangedNotification())
+                elif isinstance(event, ToolsListChanged):
+                    await session.send_notification(types.ToolListChangedNotification())
                 else:
                     await session.send_notification(types.PromptListChangedNotification())
         except Exception as error:  # noqa: BLE001 - the outermost loop of a task; the client may be gone

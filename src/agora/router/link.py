@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from agora.config.backends import BackendTable
 from agora.errors import (
@@ -30,6 +30,8 @@ Opened = Callable[["Link", Session], Awaitable[None]]
 Changed = Callable[["Link", str, Mapping[str, Any]], None]
 """Told of a backend's notification, on the event loop."""
 
+
+State = Literal["running", "starting", "stopped"]
 
 Check = Callable[[], Awaitable[None]]
 """Raises if a request must not be made."""
@@ -92,6 +94,13 @@ class Link:
     def session(self) -> Session | None:
         """The session, while it lives."""
         return self._session if self._session is not None and self._session.alive else None
+
+    @property
+    def state(self) -> State:
+        """What the session is at."""
+        if self.session is not None:
+            return "running"
+        return "stopped" if self._opening is None else "starting"
 
     async def replace(self, table: BackendTable, *, restart: bool) -> None:
         """Go on with another table; `restart` ends the session, because it is another program now."""
@@ -280,8 +289,7 @@ class Link:
     def details(self) -> dict[str, Any]:
         """State of the session and of the backend, as plain data."""
         session = self.session
-        state = "running" if session is not None else "starting" if self._opening is not None else "stopped"
-        found: dict[str, Any] = {"state": state, **self.health.details(), "running_calls": self.running}
+        found: dict[str, Any] = {"state": self.state, **self.health.details(), "running_calls": self.running}
         if session is not None:
             server = session.server
             found["server"] = {"name": server.name, "version": server.version, "protocol": server.protocol}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -18,6 +19,9 @@ from agora.ports.log import Log
 from agora.router import listing
 from agora.router.link import Expand, Link
 from agora.router.loop import LoopThread
+
+LOOK_SECONDS = 2.0
+"""Seconds between two looks for what a person has approved, where nobody makes a call meanwhile."""
 
 LIST_SECONDS = 15.0
 """Seconds that one page of a backend's list of tools may take."""
@@ -105,17 +109,29 @@ class Registry:
         self._backends: dict[str, Backend] = {}
         self.version = 0
         """Grows with every change of backends and of their tools."""
+        self._looked = 0.0
 
     def all(self) -> list[Backend]:
         """The backends as the configuration has them now, in its order."""
+        found = self._polled()
+        for backend in found:
+            self.look_again(backend)
+        return found
+
+    def glance(self) -> list[Backend]:
+        """As `all`, for who asks several times a second; what a person approves shows within `LOOK_SECONDS`."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return self._polled()
+        self._looked = now
+        return self.all()
+
+    def _polled(self) -> list[Backend]:
         tables = self._tables.poll()
         with self._lock:
             if tables is not None:
                 self._take(tables)
-            found = list(self._backends.values())
-        for backend in found:
-            self.look_again(backend)
-        return found
+            return list(self._backends.values())
 
     def find(self, name: str, allowed: Callable[[str], bool]) -> Backend | None:
         """The backend of that name, in any case, if there is one that the caller may use."""

@@ -57,3 +57,21 @@ def legacy(request: pytest.FixtureRequest, site: Site) -> Link:
 def modern(request: pytest.FixtureRequest, site: Site) -> Link:
     """Every transport, in the stateless era."""
     return Link(request.param, site)
+
+
+@pytest.fixture(scope="session")
+def crossing(tmp_path_factory: pytest.TempPathFactory, minded: Minded) -> Iterator[Site]:
+    """Servers beside which there are others now and then; two of these are shown to clients as their own."""
+    settings = minded.settings | {"gateway.expose": "naughty,giving"}
+    made = Site(tmp_path_factory.mktemp("crossing"), settings)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=LINKS)
+def crossed(request: pytest.FixtureRequest, crossing: Site) -> Iterator[Link]:
+    """Every transport in both eras, beside other servers; there are none when a test begins."""
+    file = crossing.place.home / "agora.toml"
+    file.write_text("", "utf-8")
+    yield Link(request.param, crossing)
+    file.write_text("", "utf-8")

@@ -29,13 +29,14 @@ async def hearing(link: Link, *uris: str, fresh: bool = False) -> AsyncIterator[
         return link.client(fresh=fresh, **given)
 
     async with subscribed(make, space, *uris, legacy=link.era == "legacy") as (client, heard):
-        if link.transport == "http" and link.era == "legacy":
-            await _streaming(link, client, heard)
+        await streaming(link, client, heard)
         yield client, heard
 
 
-async def _streaming(link: Link, client: Client, heard: Heard) -> None:
+async def streaming(link: Link, client: Client, heard: Heard) -> None:
     """Return when the client's stream of messages is open: it opens it by itself, after the handshake."""
+    if link.transport != "http" or link.era != "legacy":
+        return
     with anyio.fail_after(10):
         while not heard.told:
             await ok(client, "agora_save", content=f"knock {anyio.current_time()}", namespace=link.space)

@@ -36,7 +36,7 @@ async def test_every_result_is_complete_and_names_the_server(modern: Link) -> No
 @spec("2026-07-28/server/utilities/caching#cacheable-results", "2026-07-28/server/utilities/caching#cache-scope-field")
 async def test_lists_and_reads_say_how_long_they_hold_and_for_whom(modern: Link) -> None:
     terms = {
-        "tools/list": (3_600_000, "public"),
+        "tools/list": (60_000, "private"),
         "resources/templates/list": (3_600_000, "public"),
         "resources/list": (0, "private"),
         "prompts/list": (0, "private"),

@@ -31,7 +31,7 @@ async def test_the_capabilities_are_those_that_there_are(link: Link) -> None:
         offered = client.server_capabilities.model_dump(exclude_none=True)
     assert {"tools", "resources", "prompts", "completions"} <= set(offered)
     assert offered["resources"] == {"subscribe": True, "list_changed": True}
-    assert offered["prompts"] == {"list_changed": True}
+    assert offered["prompts"] == offered["tools"] == {"list_changed": True}
 
 
 @spec("2025-11-25/basic/lifecycle#version-negotiation")

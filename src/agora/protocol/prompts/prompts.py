@@ -10,6 +10,7 @@ from agora.protocol.prompts.library import Library, language_argument
 from agora.protocol.prompts.prompt import Argument, Prompt
 from agora.protocol.prompts.template import render
 
+PROMPTS = frozenset({"prompts"})
 _BYTES = 2 * 1024 * 1024
 """Longest argument of a prompt, in bytes of UTF-8: a log file, or a whole module."""
 
@@ -39,14 +40,14 @@ class Prompts:
         """Every prompt, by name."""
         return tuple(self.library.prompts().values())
 
-    def changes(self) -> Callable[[], bool]:
-        """What tells whether there are other prompts than when it was last asked."""
+    def changes(self) -> Callable[[], frozenset[str]]:
+        """What answers `prompts` if there are other ones than when it was last asked."""
         last = self.library.mark()
 
-        def changed() -> bool:
+        def changed() -> frozenset[str]:
             nonlocal last
             before, last = last, self.library.mark()
-            return before != last
+            return frozenset() if before == last else PROMPTS
 
         return changed
 

@@ -104,8 +104,8 @@ class Resources:
             return self._tools.answer(tool, arguments, calling)
 
         match asked.kind.name:
-            case "status":
-                return call("agora_status")
+            case "status" | "backends" as told:
+                return call(f"agora_{told}")
             case "cache/stats":
                 return {"cache": call("agora_status").get("cache")}
             case "search":
