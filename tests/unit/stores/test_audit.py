@@ -19,6 +19,7 @@ from tests.unit.stores.history import tell
 
 from agora.maintenance.revert import Reverter
 from agora.model.audit import Head, Plan, Reverted, Verified, Wanted, Writer
+from agora.model.caller import Origin
 from agora.model.deadline import Deadline
 from agora.model.purge import Unwanted
 from agora.model.selection import Selection
@@ -34,10 +35,10 @@ def planned(desk: Desk, **writer: object) -> Plan:
         return Reverter(store, desk.clock, SilentLog()).plan(Writer(**writer), Deadline(PATIENCE))  # type: ignore[arg-type]
 
 
-def reverted(desk: Desk, batch: int = 2, **writer: object) -> Reverted:
+def reverted(desk: Desk, batch: int = 2, origin: Origin = "user", **writer: object) -> Reverted:
     """Undo, as somebody called eve, a few notes in a transaction."""
     with SqliteReverting(desk.path, synchronous="normal", busy_timeout=10.0) as store:
-        caller = desk.caller("eve", session="s-eve", origin="user")
+        caller = desk.caller("eve", session="s-eve", origin=origin)
         reverter = Reverter(store, desk.clock, SilentLog(), batch=batch)
         return reverter.revert(Writer(**writer), caller, Deadline(PATIENCE))  # type: ignore[arg-type]
 
@@ -159,16 +160,16 @@ def test_a_revert_can_be_reverted_by_its_session(desk: Desk) -> None:
     sound(desk)
 
 
-def test_what_others_changed_since_is_listed_and_left(desk: Desk) -> None:
+def test_a_version_that_somebody_else_has_replaced_since_is_forgotten_as_history(desk: Desk) -> None:
     replaced = desk.save("first", "mal", key="k").id
-    desk.save("second", "bob", key="k")
+    current = desk.save("second", "bob", key="k").id
     before = live(desk)
-    done = reverted(desk, agent="mal")
-    assert done.done == ()
-    assert [(left.id, left.reason) for left in done.left] == [
-        (replaced, "somebody else's version has taken its place since")
-    ]
+    assert planned(desk, agent="mal").steps == reverted(desk, agent="mal").done
     assert live(desk) == before
+    got = desk.notes.get((replaced, current), desk.caller(), Deadline(PATIENCE))
+    assert (got.forgotten, [note.id for note in got.notes]) == ((replaced,), [current])
+    assert reverted(desk, agent="mal").done == ()
+    sound(desk)
 
 
 def savers(desk: Desk, public_id: str) -> list[tuple[str, str]]:
@@ -305,8 +306,8 @@ def test_one_that_gave_itself_many_names_is_undone_by_its_program_or_its_token(d
             desk.notes.save(draft, caller, Deadline(PATIENCE))
     assert len(planned(desk, client="bad program").steps) == 7
     by_token: dict[str, Any] = {"token": "t1"}
-    assert len(planned(desk, **by_token, client="bad program").steps) == 4
-    assert len(reverted(desk, **by_token).done) == 4
+    assert len(planned(desk, **by_token, client="bad program").steps) == 6
+    assert len(reverted(desk, **by_token).done) == 6
     assert [text for _, _, text in live(desk)] == ["junk 0 None", "junk 2 None", "junk 4 None", "junk 4 k"]
     reverted(desk, client="bad program")
     assert [text for _, _, text in live(desk)] == ["a fact of ann"]

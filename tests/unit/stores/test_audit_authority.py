@@ -54,11 +54,11 @@ def test_what_somebody_else_had_contested_before_stands_beside_again(desk: Desk)
 
 def test_whose_contested_text_became_the_value_is_withdrawn_from_it(desk: Desk) -> None:
     desk.save("port 8080 is used", key="port", origin="user")
-    desk.save("port 81 is used", "mal", key="port", tags=("evil",))
+    contested = desk.save("port 81 is used", "mal", key="port", tags=("evil",)).id
     value = desk.save("port 81 is used", "ann", key="port", origin="user").id
     assert ("mal", "s1") in savers(desk, value)
     done = reverted(desk, agent="mal")
-    assert [(step.undoing, step.id) for step in done.done] == [("withdraw", value)]
+    assert [(step.undoing, step.id) for step in done.done] == [("withdraw", value), ("forget", contested)]
     assert savers(desk, value) == [("ann", "s1")]
     assert live(desk) == [("p", "port", "port 81 is used")]
     sound(desk)

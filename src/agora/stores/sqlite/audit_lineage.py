@@ -16,6 +16,9 @@ REASON = "reverted"
 """What notes are forgotten for by a revert."""
 
 _FLAGS = frozenset({"forget", "restore", "expire"})
+MARK = "reverted"
+"""In the payload of a `forget`: a revert made it. A reason that reads alike may be anybody's."""
+
 _OPENING = 80
 
 
@@ -49,11 +52,17 @@ _ITEM = (
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Whether a note is forgotten, and whether it was before the writer's last acts; who acted last."""
+    """Whether a note is forgotten, and whether it was before the writer's last acts; who acted last.
+
+    `reverted`: it was forgotten by a revert before the writer's last acts. `bared`: it is forgotten for that, and but
+    for the writer it would have been live when it was.
+    """
 
     now: bool
     before: bool
     by: str | None
+    reverted: bool
+    bared: bool
 
     @property
     def changed(self) -> bool:
@@ -143,7 +152,8 @@ class Lineage:
             " p.before, p.after FROM journal j"
             " JOIN agents a ON a.id = j.agent_id JOIN clients c ON c.id = j.client_id"
             " JOIN namespaces n ON n.id = j.namespace_id"
-            " LEFT JOIN journal_payload p ON p.sequence = j.sequence AND j.operation IN ('save', 'merge', 'withdraw')"
+            " LEFT JOIN journal_payload p ON p.sequence = j.sequence"
+            " AND j.operation IN ('save', 'merge', 'withdraw', 'forget')"
             " WHERE j.item_id = ? ORDER BY j.sequence",
             (row,),
         )
@@ -157,7 +167,7 @@ class Lineage:
 
     def _is_mine(self, event: Event, at: int, namespace: str) -> bool:
         writer = self._writer
-        if event.copy_of is not None and writer.session is None:
+        if (event.copy_of is not None or _by_revert(event)) and writer.session is None:
             # A revert run by the same agent is no change to be reverted with the rest; by its session it can be.
             return False
         return (writer.namespace is None or namespace == writer.namespace) and self.is_writer(event.saver, at)
@@ -173,11 +183,15 @@ class Lineage:
 
     def flags(self, item: Item) -> Flags:
         """Whether a note is forgotten, and was before the writer's last acts."""
-        acts = [each for each in self.history(item.row).events if each.operation in _FLAGS]
+        acts: Sequence[Event] = [each for each in self.history(item.row).events if each.operation in _FLAGS]
         by = acts[-1].agent if acts else None
-        while acts and acts[-1].mine and acts[-1].operation != "expire":
-            acts.pop()
-        return Flags(item.forgotten_at is not None, bool(acts) and acts[-1].operation != "restore", by)
+        acts = _before_mine(acts)
+        reverted = bool(acts) and _by_revert(acts[-1])
+        below = list(acts)
+        while below and _by_revert(below[-1]):
+            below.pop()
+        bared = reverted and _hides(below) and not _hides(_before_mine(below))
+        return Flags(item.forgotten_at is not None, _hides(acts), by, reverted, bared)
 
     def expired(self, item: Item) -> bool:
         """Whether the clock has ended a note."""
@@ -199,6 +213,22 @@ class Lineage:
         wanted = self._writer
         asked = ((wanted.agent, agent), (wanted.client, client), (wanted.token, token), (wanted.session, session))
         return all(name in {None, found} for name, found in asked) and (self._since is None or at >= self._since)
+
+
+def _before_mine(acts: Sequence[Event]) -> Sequence[Event]:
+    """What was done before the writer's last acts."""
+    end = len(acts)
+    while end and acts[end - 1].mine and acts[end - 1].operation != "expire":
+        end -= 1
+    return acts[:end]
+
+
+def _hides(acts: Sequence[Event]) -> bool:
+    return bool(acts) and acts[-1].operation != "restore"
+
+
+def _by_revert(act: Event) -> bool:
+    return act.operation == "forget" and MARK in act.after
 
 
 def _item(found: Sequence[Any]) -> Item:

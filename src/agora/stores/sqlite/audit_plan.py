@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agora.model.audit import ORDER, Left, Plan, Step, Undoing, Writer
 from agora.stores.sqlite.audit_history import ALONE, MOVING, Coming, Event, History
-from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
+from agora.stores.sqlite.audit_lineage import Item, Lineage
 from agora.stores.sqlite.gateway import called
 
 
@@ -16,14 +16,16 @@ from agora.stores.sqlite.gateway import called
 class Unit:
     """One step with all that it touches.
 
-    `hide`: rows to forget, the writer's older versions of the key after the current one. `base`: the version that was
-    current before the writer's. `loose`: notes without a key whose text the writer put under one. `savings`: what is to
-    count no more, beside the `others`, and whether the title came with it; `coming`: who is to be a saver again.
+    `hide`: rows to forget, the writer's older versions of the key after the current one; `made`: they are the writer's,
+    and no later revert of somebody else may bring them back. `base`: the version that was current before the writer's.
+    `loose`: notes without a key whose text the writer put under one. `savings`: what is to count no more, beside the
+    `others`, and whether the title came with it; `coming`: who is to be a saver again.
     """
 
     undoing: Undoing
     item: Item
     hide: list[Item] = field(default_factory=list)
+    made: bool = False
     base: Item | None = None
     loose: list[Item] = field(default_factory=list)
     savings: Sequence[Event] = ()
@@ -63,6 +65,10 @@ def units_of(lineage: Lineage, row: int) -> tuple[list[Unit], list[Left]]:
         return _made(lineage, item)
     units, left = _savers(lineage, item, history)
     flags = lineage.flags(item)
+    if flags.bared and not item.superseded_by:
+        # Its own writer was reverted while this one had it hidden: what it had replaced could not come back then.
+        _, base, loose = _before(lineage, item)
+        units += [Unit("take back", item, base=base, loose=loose)] if base is not None or loose else []
     if flags.changed and not lineage.expired(item):
         units.append(Unit("restore", item) if flags.now else Unit("forget", item, [item]))
     return units, left
@@ -87,38 +93,45 @@ def _savers(lineage: Lineage, item: Item, history: History) -> tuple[list[Unit],
 
 def _made(lineage: Lineage, item: Item) -> tuple[list[Unit], list[Left]]:
     """Of a note that the writer made."""
-    if item.superseded_by:
-        if item.forgotten_at is not None or lineage.owns(item.superseded_by):
-            # It goes with its successor.
-            return [], []
-        return [], [_left(item, "somebody else's version has taken its place since")]
+    if item.superseded_by and lineage.owns(item.superseded_by):
+        # It goes with its successor.
+        return [], []
     hide, base, loose = _before(lineage, item)
     flags = lineage.flags(item)
+    # What is history or hidden already is marked too: undoing somebody else later must not bring it back.
+    hide = [each for each in hide if not lineage.flags(each).reverted and not lineage.expired(each)]
+    forget = [Unit("forget", item, hide, made=True)] if hide else []
+    if item.superseded_by:
+        return forget, []
     if flags.now and not flags.changed:
         # What it had replaced is for whoever has forgotten it since to decide; a revert has seen to it.
-        stays = (base or loose) and item.forget_reason != REASON
-        return [], [_left(item, f"{flags.by} has forgotten it since")] if stays else []
-    hide = [each for each in hide if each.forgotten_at is None and not lineage.expired(each)]
+        stays = (base or loose) and not flags.reverted
+        return forget, [_left(item, f"{flags.by} has forgotten it since")] if stays else []
     if base is not None or loose:
-        return [Unit("take back", item, hide, base, loose)], []
-    return [Unit("forget", item, hide)] if hide else [], []
+        return [Unit("take back", item, hide, made=True, base=base, loose=loose)], []
+    return forget, []
 
 
 def _before(lineage: Lineage, item: Item) -> tuple[list[Item], Item | None, list[Item]]:
-    """The writer's versions down from `item`; the one before these, and notes without a key, if they are to live."""
-    mine, loose = [item], list[Item]()
+    """The writer's versions down from `item`; the one before these, and notes without a key, if they are to live.
+
+    Versions of somebody who was reverted before are passed over.
+    """
+    mine, loose, passed = [item], list[Item](), False
     at: Item | None = item
     while at is not None:
         older, at = list(lineage.replaced(at)), None
         others: list[Item | None] = []
         for each in older:
             made = each.purged_at is None and lineage.owns(each.row)
-            if made:
+            if made and not passed:
                 mine.append(each)
-            lives = each.purged_at is None and not lineage.flags(each).before and not lineage.expired(each)
+            flags = lineage.flags(each)
+            lives = each.purged_at is None and not flags.before and not lineage.expired(each)
             if each.key is None:
                 loose += [each] if lives and not made else []
-            elif made:
+            elif made or flags.reverted:
+                passed = passed or not made
                 at = each
             else:
                 others.append(each if lives else None)

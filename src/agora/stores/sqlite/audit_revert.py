@@ -14,14 +14,13 @@ from agora.errors import StoreCorrupt
 from agora.model.audit import Left, Plan, Step, Writer
 from agora.model.caller import Caller, Origin, rank
 from agora.model.deadline import Deadline
-from agora.model.selection import Selection
 from agora.ports.records import Embedded
 from agora.ports.transfer import Arrival, Extract, Giver, Replaced, Version
 from agora.stores.sqlite import forgetting, fulltext, heads, journal
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.arriving import Arriving
 from agora.stores.sqlite.audit_history import ABOVE, ALONE, REVERTED, Identity
-from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
+from agora.stores.sqlite.audit_lineage import MARK, REASON, Item, Lineage
 from agora.stores.sqlite.audit_plan import Unit, plan, units_of
 from agora.stores.sqlite.audit_savers import Savers
 from agora.stores.sqlite.authority import outranking
@@ -91,7 +90,8 @@ class _Deed:
         self._caller = caller
         self._lineage = Lineage(connection, writer, now)
         self._now = now
-        self._savers = Savers(connection, ensure_actor(connection, caller, now), now)
+        self._actor = ensure_actor(connection, caller, now)
+        self._savers = Savers(connection, self._actor, now)
         self._under_way: set[int] = set()
         self.done: list[Step] = []
         self.left: list[Left] = []
@@ -123,10 +123,9 @@ class _Deed:
             return True
         # The whole copies first: a transaction that fails half-way leaves nothing, and one that cannot copy, all.
         copies = [self._version(each) for each in (*((unit.base,) if unit.base else ()), *unit.loose)]
-        if unit.hide:
-            ids = tuple(each.public_id for each in unit.hide)
-            selection = Selection((item.namespace,), ids, reason=REASON)
-            forgetting.forget(self._connection, selection, self._caller, self._now)
+        for each in unit.hide:
+            marks = {MARK: True} if unit.made else {}
+            forgetting.hide(self._connection, each.row, REASON, self._actor, self._now, marks)
         for version, embedded in copies:
             self._put(version, embedded, item)
         return True
@@ -137,7 +136,13 @@ class _Deed:
         origins += [origin for coming in unit.coming for origin in coming.origins]
         mine = self._caller.origin
         hidden = outranking(self._connection, (each.row for each in unit.hide), mine)
-        return bool(hidden) or any(rank(origin) < rank(mine) for origin in origins)
+        # Whoever hides a note again decides from then on who may bring it back.
+        forgotten = [each.row for each in unit.hide if each.forgotten_at is not None]
+        return (
+            bool(hidden)
+            or any(rank(origin) < rank(mine) for origin in origins)
+            or any(forgetting.forgotten_by(self._connection, row) < rank(mine) for row in forgotten)
+        )
 
     def _restore(self, item: Item) -> bool:
         found = forgetting.restore(self._connection, (item.public_id,), (item.namespace,), self._caller, self._now)

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from agora.model.caller import Caller, Origin, rank
@@ -47,16 +48,31 @@ def forget(connection: sqlite3.Connection, selection: Selection, caller: Caller,
     choice = _choose(connection, selection, caller.origin, now)
     actor = ensure_actor(connection, caller, now)
     for row in choice.rows:
-        connection.execute(
-            "UPDATE items SET forgotten_at = ?, forget_reason = ? WHERE id = ?", (now, selection.reason, row)
-        )
-        namespace_id = connection.execute("SELECT namespace_id FROM items WHERE id = ?", (row,)).fetchone()[0]
-        fulltext.remove(connection, row, namespace_id, "note")
-        _record(connection, row, "forget", actor, now, {"reason": selection.reason})
+        hide(connection, row, selection.reason, actor, now)
     for row in choice.again:
         # Else whoever forgot it first could bring back what the caller wants gone.
         _record(connection, row, "forget", actor, now, {"reason": selection.reason})
     return _outcome(connection, choice, dry_run=False)
+
+
+def hide(
+    connection: sqlite3.Connection,
+    row: int,
+    reason: str | None,
+    actor: Actor,
+    now: int,
+    marks: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Forget one row, whoever it belongs to; `marks` go into the journal with the reason.
+
+    One that is forgotten already is so for this reason from then on.
+    """
+    connection.execute(
+        "UPDATE items SET forgotten_at = ifnull(forgotten_at, ?), forget_reason = ? WHERE id = ?", (now, reason, row)
+    )
+    namespace_id = connection.execute("SELECT namespace_id FROM items WHERE id = ?", (row,)).fetchone()[0]
+    fulltext.remove(connection, row, namespace_id, "note")
+    _record(connection, row, "forget", actor, now, {"reason": reason, **marks})
 
 
 def restore(
@@ -99,7 +115,7 @@ def restore(
         if forgotten_at is None:
             live.append(public_id)
             continue
-        if rank(caller.origin) > _forgotten_by(connection, row):
+        if rank(caller.origin) > forgotten_by(connection, row):
             protected.append(public_id)
             continue
         # What is contested stands beside the rows of its text.
@@ -130,7 +146,7 @@ def restore(
     )
 
 
-def _forgotten_by(connection: sqlite3.Connection, row: int) -> int:
+def forgotten_by(connection: sqlite3.Connection, row: int) -> int:
     """The authority that a restore of a row needs: that of who forgot it; of the row itself where nobody here did."""
     found = connection.execute(
         "SELECT origin FROM journal WHERE item_id = ? AND operation = 'forget' ORDER BY sequence DESC LIMIT 1", (row,)
