@@ -46,6 +46,22 @@ def test_what_one_had_hidden_of_the_other_does_not_come_back(desk: Desk, order: 
     assert desk.notes.restore((loose,), desk.caller("mal"), Deadline(PATIENCE)).protected == (loose,)
 
 
+@ORDERS
+def test_a_note_without_a_key_that_went_under_a_taken_one_goes_too(desk: Desk, order: tuple[str, str]) -> None:
+    desk.save("right", "ann", key="k")
+    kept = desk.save("right without a key", "ann").id
+    desk.save("wrong by eva", "eva", key="k")
+    desk.save("wrong by mal", "mal")
+    desk.save("wrong by mal", "mal", key="k")
+    desk.save("right without a key", "mal", key="k")
+    desk.save("wrong by mal", "eva", key="k")
+    for writer in order:
+        reverted(desk, agent=writer)
+    assert live(desk) == [("p", None, "right without a key"), ("p", "k", "right")]
+    assert desk.note(kept).superseded_by is not None
+    sound(desk)
+
+
 def test_a_reason_that_reads_like_a_reverts_takes_no_version_out_of_the_way(desk: Desk) -> None:
     desk.save("old", "ann", key="k")
     right = desk.save("right", "ann", key="k").id

@@ -196,7 +196,7 @@ def _choose(connection: sqlite3.Connection, selection: Selection, origin: Origin
     choice.again = [
         row
         for row in choice.again
-        if _forgotten_by(connection, row) > rank(origin)
+        if forgotten_by(connection, row) > rank(origin)
         and not is_spared(row)
         and not is_above(connection, row, origin)
     ]
