@@ -203,6 +203,7 @@ FATAL: dict[str, list[str]] = {
         "UPDATE savers SET origin = 'user' WHERE item_id = 3 AND n = 1",
         "UPDATE items SET namespace_id = 2 WHERE id = 3",
         "UPDATE items SET public_id = 'n_another' WHERE id = 3",
+        "INSERT INTO savers SELECT 4, 9, agent_id, client_id, '', 'user', 1, 1, 1, '{}' FROM savers WHERE item_id = 4",
     ],
     "fields_unlike_journal": [
         "UPDATE items SET confidence = 0.5 WHERE id = 3",
@@ -213,6 +214,8 @@ FATAL: dict[str, list[str]] = {
     "state_unlike_journal": [
         "UPDATE items SET forgotten_at = NULL WHERE id = 5",
         "UPDATE items SET forgotten_at = 1 WHERE id = 6",
+        "UPDATE items SET forgotten_at = 1 WHERE id = 3",
+        "UPDATE items SET superseded_by = 2, superseded_at = 1 WHERE id = 3",
     ],
     "broken_succession": [
         "UPDATE items SET superseded_by = 0 WHERE id = 1",

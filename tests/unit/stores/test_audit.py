@@ -497,6 +497,38 @@ DAMAGE = {
     "a hash of a text": ("UPDATE items SET content_hash = x'00' WHERE id = 3", 4, "is not the one that was saved"),
     "another item": ("UPDATE journal SET item_id = 1 WHERE sequence = 4", 4, "its item is another one"),
     "a note that is gone": ("DELETE FROM items WHERE id = 3", 4, "is missing"),
+    "a text whose change names no item": (
+        "UPDATE journal SET item_id = NULL WHERE item_id = 3; UPDATE texts SET content = 'C' WHERE item_id = 3",
+        4,
+        "its item is none",
+    ),
+    "a purged note that is back": ("UPDATE items SET purged_at = NULL WHERE id = 4", 10, "and is there again"),
+    "a text where one was purged": ("INSERT INTO texts VALUES (4, NULL, 'C', '{}')", 10, "and is there again"),
+    "a note that nobody saved": (
+        (
+            "INSERT INTO items SELECT 9, 'n_9', type, namespace_id, kind, key, 9, content_hash, normal_hash,"
+            " confidence, session, seq, speaker, occurred_at, created_at, updated_at, effective_at, expires_at,"
+            " supersedes, 1, superseded_at, contests, forgotten_at, forget_reason, purged_at FROM items WHERE id = 2"
+        ),
+        11,
+        "the note n_9 is there, and no change saved it",
+    ),
+    "a missing end with the number that was ever given": (
+        (
+            "DELETE FROM journal WHERE sequence > 7; DELETE FROM journal_payload WHERE sequence > 7;"
+            "UPDATE sqlite_sequence SET seq = 7 WHERE name = 'journal'; DELETE FROM items WHERE id = 4"
+        ),
+        8,
+        "the journal's end is missing, up to 10",
+    ),
+    "a missing end with all numbers": (
+        (
+            "DELETE FROM journal WHERE sequence > 7; DELETE FROM journal_payload WHERE sequence > 7;"
+            "UPDATE sqlite_sequence SET seq = 7 WHERE name = 'journal'; UPDATE namespace_seq SET sequence = 7"
+        ),
+        8,
+        "is there, and no change saved it",
+    ),
     "a purge that nobody ran": (
         (
             "UPDATE items SET purged_at = 1 WHERE id = 3; DELETE FROM texts WHERE item_id = 3;"
@@ -549,6 +581,7 @@ def test_a_head_that_was_kept_is_found_again_or_missed(told: Desk, tmp_path: Pat
         for table in ("journal", "journal_payload"):
             raw.execute(f"DELETE FROM {table} WHERE sequence > 7")  # noqa: S608 - constants of this file
         raw.execute("UPDATE sqlite_sequence SET seq = 7 WHERE name = 'journal'")
+        raw.execute("UPDATE namespace_seq SET sequence = 7")
         raw.execute("DELETE FROM items WHERE id >= 4")
     assert verify(told.path).broken is None
     cut = verify(told.path, kept).broken

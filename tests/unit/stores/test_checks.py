@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import PATIENCE
 from tests.unit.stores.damage import ALSO, DAMAGE, FATAL, damage, fill, pin
 
 from agora.errors import StoreCorrupt
+from agora.model.deadline import Deadline
+from agora.model.purge import Unwanted
 from agora.stores.sqlite.checks import find_problems
 from agora.stores.sqlite.examine import examine
 from agora.stores.sqlite.rules import KINDS, kinds_table
@@ -146,3 +149,23 @@ def test_a_note_without_provenance_is_an_error_that_names_it(full: Desk) -> None
 def test_the_page_on_durability_lists_every_kind_of_damage() -> None:
     page = (Path(__file__).parents[3] / "docs" / "durability.md").read_text(encoding="utf-8")
     assert page.endswith("\n\n" + kinds_table()), "put `agora.stores.sqlite.rules.kinds_table()` at its end"
+
+
+def test_metadata_that_looks_like_an_imports_mark_hides_no_saver_that_is_gone(desk: Desk) -> None:
+    for agent in ("ann", "bob"):
+        desk.save("a fact", agent, metadata={"of": {"imported": {"format": "x"}}})
+    assert desk.problems() == []
+    desk.sql("DELETE FROM savers WHERE n = 1")
+    assert [problem.code for problem in desk.problems()] == ["saved_unlike_journal"]
+
+
+def test_a_saver_whose_own_note_went_under_a_key_and_was_purged_is_no_stranger(desk: Desk) -> None:
+    loose = desk.save("a fact", "bob").id
+    kept = desk.save("a fact", "ann", key="k").id
+    assert len(desk.note(kept).savers) == 2
+    desk.forget(loose)
+    assert desk.problems() == []
+    purging = desk.store.purging()
+    condemned = purging.condemn(Unwanted(("p",)), desk.clock.now(), Deadline(PATIENCE))
+    assert purging.erase(condemned, desk.caller(), desk.clock.now(), Deadline(PATIENCE)) == (1, 1)
+    assert desk.problems() == []

@@ -24,9 +24,14 @@ _ALONE = _ROWS.format(items="", join="")
 
 _WITH_ITEMS = _ROWS.format(
     items=", i.public_id, i.namespace_id, i.content_hash, i.purged_at,"
-    # A text is read once, with the change that saved it.
-    " CASE j.operation WHEN 'save' THEN (SELECT content FROM texts t WHERE t.item_id = j.item_id) END",
+    # A text is read once, with the change that saved it, and looked for with the one that took it away.
+    " CASE WHEN j.operation IN ('save', 'purge') THEN (SELECT content FROM texts t WHERE t.item_id = j.item_id) END",
     join=" LEFT JOIN items i ON i.id = j.item_id",
+)
+
+_STRANGER = (
+    "SELECT public_id FROM items WHERE id NOT IN"
+    " (SELECT item_id FROM journal WHERE operation = 'save' AND item_id IS NOT NULL) LIMIT 1"
 )
 
 _OTHER_HEAD = "it is not the change that the head was given of: the journal was written anew, or is another store's"
@@ -42,7 +47,8 @@ def verified(connection: sqlite3.Connection, known: Head | None = None, *, items
 
     A row is whole if it has the next number, follows from the one before it, and has the hash of its fields; if its
     payload is the one that it commits to, or was taken by a purge of its item; and, unless `items` is false, if its
-    item has its id, its namespace and its text. `known`: a head from before, which has to be there.
+    item has its id, its namespace and its text, or none after a purge; then no item may be there that none saved, and
+    no namespace may have had a later change. `known`: a head from before, which has to be there.
     """
     names = _names(connection)
     purged = {row for (row,) in connection.execute("SELECT item_id FROM journal WHERE operation = 'purge'")}
@@ -51,7 +57,7 @@ def verified(connection: sqlite3.Connection, known: Head | None = None, *, items
         sequence, found = row[1], row[12]
         reason = _broken(row, rows + 1, previous, names) or _payload_gone(row, purged)
         if reason is None and items:
-            reason = _unlike_item(row, purged)
+            reason = _astray(row) or _unlike_item(row, purged)
         if reason is None and known is not None and sequence == known.sequence:
             found_known = found == known.hash
             reason = None if found_known else _OTHER_HEAD
@@ -60,9 +66,14 @@ def verified(connection: sqlite3.Connection, known: Head | None = None, *, items
         rows, previous = rows + 1, found
     # AUTOINCREMENT remembers the last number ever given.
     [last] = connection.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'journal'").fetchone()
-    ever = max(last or 0, 0 if found_known or known is None else known.sequence)
+    [seen] = connection.execute("SELECT max(sequence) FROM namespace_seq").fetchone() if items else (0,)
+    ever = max(last or 0, seen or 0, 0 if found_known or known is None else known.sequence)
     if ever > rows:
         return Verified(rows, _head(rows, previous), Break(rows + 1, f"the journal's end is missing, up to {ever}"))
+    stranger = connection.execute(_STRANGER).fetchone() if items else None
+    if stranger is not None:
+        reason = f"missing: the note {stranger[0]} is there, and no change saved it"
+        return Verified(rows, _head(rows, previous), Break(rows + 1, reason))
     return Verified(rows, _head(rows, previous))
 
 
@@ -104,21 +115,31 @@ def _payload_gone(row: Sequence[Any], purged: Container[int]) -> str | None:
     return "its payload is missing, and no purge has taken it" if row[13] is None and row[17] not in purged else None
 
 
+def _astray(row: Sequence[Any]) -> str | None:
+    """That a row leads to another item than it tells of, or to none; None if it does not."""
+    namespace_id, subject = row[3], row[5]
+    item, public_id, item_namespace = row[17:20]
+    if item is None:
+        # The number of the item is not hashed: without it nothing would be held against the note.
+        return None if subject is None else f"it tells of the note {subject}, and its item is none"
+    if public_id is None:
+        return f"the note {subject} is missing"
+    if (public_id, item_namespace) != (subject, namespace_id):
+        return f"it tells of the note {subject}, and its item is another one"
+    return None
+
+
 def _unlike_item(row: Sequence[Any], purged: Container[int]) -> str | None:
     """What of a row's item is not as the row says; None if nothing is, or nothing is left to say it of."""
-    operation, namespace_id, subject, content = row[4], row[3], row[5], row[14]
-    item, public_id, item_namespace, exact, purged_at, text = row[17:]
-    if item is not None and public_id is None:
-        return f"the note {subject} is missing"
-    if item is not None and (public_id, item_namespace) != (subject, namespace_id):
-        return f"it tells of the note {subject}, and its item is another one"
-    if item in purged:
+    operation, subject, content, item = row[4], row[5], row[14], row[17]
+    exact, purged_at, text = row[20:]
+    if operation == "purge" and (purged_at is None or text is not None):
+        return f"the note {subject} was purged, and is there again"
+    if item is None or item in purged:
         return None
     # An import brings places of notes that were purged elsewhere, without a text.
-    if (
-        item is not None
-        and (purged_at is None or content != _NOTHING)
-        and (exact != content or (operation == "save" and _hash(text) != content))
+    if (purged_at is None or content != _NOTHING) and (
+        exact != content or (operation == "save" and _hash(text) != content)
     ):
         return f"the text of the note {subject} is not the one that was {_DONE.get(str(operation), 'there')}"
     return None

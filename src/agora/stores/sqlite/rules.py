@@ -49,6 +49,18 @@ SURPLUS_VECTOR = (
 SURPLUS_METADATA = (
     "EXISTS (SELECT 1 FROM items i WHERE i.id = m.item_id) AND m.item_id NOT IN (SELECT item_id FROM texts)"
 )
+_BROUGHT = "(json_type(CASE WHEN json_valid({0}.after) THEN {0}.after ELSE '{{}}' END, '$.imported') IS NOT NULL)"
+"""Whether a payload is of a save that an import, or a revert, made: at its top, where nobody's metadata comes."""
+
+_IMPORTED = (
+    "EXISTS (SELECT 1 FROM journal j JOIN journal_payload p ON p.sequence = j.sequence WHERE j.item_id = {0}.id"
+    " AND j.operation IN ('save', 'merge') AND " + _BROUGHT.replace("{0}", "p") + ")"
+)
+_SAVED_BY = (
+    "EXISTS (SELECT 1 FROM journal j WHERE j.item_id = {0}.id AND j.operation IN ('save', 'merge')"
+    # By the changes of the note: those of an agent or a session may be all there are.
+    " AND +j.agent_id = s.agent_id AND j.client_id = s.client_id AND +j.session = s.session AND j.origin = s.origin)"
+)
 _FULLTEXT = "builds the full text and its statistics anew from the texts"
 _EMBED = "cuts the texts anew and has the model make the vectors that are missing"
 _SURPLUS = "deletes them"
@@ -114,14 +126,28 @@ RULES = (
         " JOIN journal_payload p ON p.sequence = j.sequence WHERE j.operation IN ('save', 'merge')"
         " AND i.purged_at IS NULL AND (j.subject <> i.public_id OR j.namespace_id <> i.namespace_id"
         # Who brings a file in is no saver of what is in it.
-        " OR (p.after NOT LIKE '%\"imported\": {%' AND NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = i.id"
+        f" OR (NOT {_BROUGHT.format('p')} AND NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = i.id"
         " AND s.agent_id = j.agent_id AND s.client_id = j.client_id AND s.session = j.session"
         " AND s.origin = j.origin)"
         # A revert took the saver away: the change says of which savings.
         " AND NOT EXISTS (SELECT 1 FROM journal w JOIN journal_payload t ON t.sequence = w.sequence,"
         " json_each(CASE WHEN json_valid(t.after) THEN t.after ELSE '{}' END, '$.withdrawn') e"
         " WHERE w.item_id = j.item_id AND w.operation = 'withdraw' AND w.sequence > j.sequence"
-        " AND e.value = j.sequence)))",
+        " AND e.value = j.sequence)))"
+        # Nobody is a saver who has not saved it, or a row of this text that it took the place of; of files, and of rows
+        # that were purged since, there is no trace.
+        " UNION SELECT i.public_id FROM items i JOIN (SELECT s.item_id FROM savers s JOIN items i ON i.id = s.item_id"
+        " WHERE i.purged_at IS NULL"
+        f" AND NOT {_SAVED_BY.format('i')} AND NOT {_IMPORTED.format('i')}"
+        " AND NOT EXISTS (SELECT 1 FROM items o WHERE o.namespace_id = i.namespace_id AND o.normal_hash = i.normal_hash"
+        " AND o.superseded_by = i.id AND (EXISTS (SELECT 1 FROM savers t WHERE t.item_id = o.id"
+        " AND t.agent_id = s.agent_id AND t.client_id = s.client_id AND t.session = s.session AND t.origin = s.origin)"
+        f" OR {_SAVED_BY.format('o')} OR {_IMPORTED.format('o')}))"
+        # With a limit it is looked for first: what follows takes a walk over the namespace.
+        " LIMIT -1) strange ON strange.item_id = i.id"
+        " WHERE NOT EXISTS (SELECT 1 FROM items o JOIN journal x ON x.item_id = o.id"
+        " AND x.operation IN ('supersede', 'settle') JOIN journal y ON y.item_id = i.id AND y.at = x.at"
+        " WHERE o.namespace_id = i.namespace_id AND o.purged_at IS NOT NULL)",
     ),
     Rule(
         Kind("state_unlike_journal", "notes that are forgotten or superseded where the journal says otherwise", TRUST),
@@ -129,7 +155,13 @@ RULES = (
         " WHERE item_id = i.id AND operation IN ('forget', 'expire', 'restore')) WHERE i.purged_at IS NULL"
         " AND (i.forgotten_at IS NULL) <> (j.operation = 'restore')"
         " UNION SELECT i.public_id FROM journal j JOIN items i ON i.id = j.item_id"
-        " WHERE j.operation IN ('supersede', 'settle') AND i.superseded_by IS NULL AND i.purged_at IS NULL",
+        " WHERE j.operation IN ('supersede', 'settle') AND i.superseded_by IS NULL AND i.purged_at IS NULL"
+        " UNION SELECT i.public_id FROM items i WHERE i.purged_at IS NULL AND i.forgotten_at IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM journal j WHERE j.item_id = i.id AND j.operation IN ('forget', 'expire'))"
+        f" AND NOT {_IMPORTED.format('i')}"
+        " UNION SELECT i.public_id FROM items i WHERE i.purged_at IS NULL AND i.superseded_by IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM journal j WHERE j.item_id = i.id AND j.operation IN ('supersede', 'settle'))"
+        f" AND NOT {_IMPORTED.format('i')}",
     ),
     Rule(
         Kind("contest_unlike_journal", "notes that are contested where the journal says otherwise", TRUST),
