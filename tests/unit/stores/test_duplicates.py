@@ -169,3 +169,25 @@ def test_an_expired_text_saved_again_is_a_new_row_and_the_old_one_stays_expired(
     assert desk.restore(old).expired == (old,)
     assert desk.counts()["notes"] == {"live": 1, "superseded": 0, "forgotten": 0, "expired": 1, "purged": 0, "rows": 2}
     assert desk.problems() == []
+
+
+def test_what_many_savers_give_one_text_adds_up_to_a_bound_and_costs_no_disk(desk: Desk) -> None:
+    kept = desk.save("a fact", metadata={"mine": "kept"}, tags=("mine",)).id
+    for number in range(40):
+        given = {f"k{number}-{each}": "x" * 5_000 for each in range(3)}
+        desk.save("a fact", "mal", metadata=given, tags=tuple(f"t{number}-{each}" for each in range(32)))
+        desk.save("a fact", "mal", origin="web", tags=tuple(f"w{number}-{each}" for each in range(32)))
+    note = desk.note(kept)
+    assert len(str(note.metadata)) < 40_000
+    assert (note.metadata["mine"], "mine" in note.tags, len(note.tags)) == ("kept", True, 256)
+    assert len(note.savers[-1].tags) == 256
+    assert desk.path.stat().st_size < 16_000_000
+    again = desk.save("a fact", "bob", metadata={"small": 1})
+    assert (again.status, desk.note(kept).metadata["small"]) == ("duplicate", 1)
+    assert desk.problems() == []
+
+
+def test_a_text_that_goes_under_a_key_keeps_its_own_metadata_and_takes_what_fits(desk: Desk) -> None:
+    desk.save("a fact", "mal", metadata={f"k{each}": "x" * 10_000 for each in range(3)})
+    kept = desk.save("a fact", key="k", metadata={"own": "y" * 16_000}).id
+    assert sorted(desk.note(kept).metadata) == ["k0", "own"]

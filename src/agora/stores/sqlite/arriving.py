@@ -14,7 +14,7 @@ from agora.ports.transfer import Arrival, Outcome, Version
 from agora.stores.sqlite import allowance, fulltext, givers, heads, journal
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.authority import level
-from agora.stores.sqlite.fields import lower_tags, mutable, set_fields, set_metadata
+from agora.stores.sqlite.fields import joined, lower_tags, mutable, set_fields, set_metadata
 from agora.stores.sqlite.instants import maybe_micros, to_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
 from agora.stores.sqlite.reconcile import Decision, decide, expired
@@ -269,8 +269,9 @@ class Arriving:
         known = json.loads(
             self.connection.execute("SELECT metadata FROM texts WHERE item_id = ?", (row,)).fetchone()[0]
         )
-        if metadata.keys() - known.keys():
-            set_metadata(self.connection, row, {**metadata, **known})
+        fuller = joined(known, metadata)
+        if fuller != known:
+            set_metadata(self.connection, row, fuller)
 
     def _record(
         self,

@@ -155,7 +155,7 @@ def _without(
     }
     metadata = {key: value for key, value in image["metadata"].items() if key not in theirs}
     for saver in kept:
-        metadata = {**saver["given"].get("metadata", {}), **metadata}
+        metadata = fields.joined(metadata, saver["given"].get("metadata", {}))
     found["metadata"] = metadata
     if any(each.before.get("confidence") is None and each.after.get("confidence") is not None for each in savings):
         confidences = (saver["given"].get("confidence") for saver in kept)
@@ -172,7 +172,7 @@ def _given_by(savers: Sequence[Mapping[str, Any]]) -> Image:
     metadata: dict[str, Any] = {}
     confidence = None
     for saver in savers:
-        metadata = {**saver["given"].get("metadata", {}), **metadata}
+        metadata = fields.joined(metadata, saver["given"].get("metadata", {}))
         confidence = saver["given"].get("confidence") if confidence is None else confidence
     return {"metadata": metadata, "confidence": confidence}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agora.model.caller import rank
@@ -29,6 +29,36 @@ def mutable(connection: sqlite3.Connection, row: int) -> dict[str, Any]:
         "expires_at": expires_at,
         "tags": [tag for (tag,) in tags],
     }
+
+
+METADATA_ROOM = 32_768
+"""Bytes to which metadata of several savers adds up: twice what one save may have, which is kept whole. Each change of
+a note writes all of it to the journal, so that without an end a few hundred saves of one text would fill a disk."""
+
+TAG_ROOM = 256
+"""Tags to which those of several savers add up: eight times what one save may have."""
+
+
+def joined(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """`known` with what it lacks of `more`, as far as a note has room for it."""
+    found = dict(known)
+    room = METADATA_ROOM - len(canonical(found).encode())
+    for key in sorted(more.keys() - known.keys()):
+        size = len(canonical({key: more[key]}).encode())
+        if size <= room:
+            found[key] = more[key]
+            room -= size
+    return found
+
+
+def add_tags(connection: sqlite3.Connection, row: int, n: int, tags: Sequence[str]) -> None:
+    """Make tags that a saver gives the item's, as far as it has room for them."""
+    known = {tag for (tag,) in connection.execute("SELECT DISTINCT tag FROM item_tags WHERE item_id = ?", (row,))}
+    fresh = [tag for tag in tags if tag not in known]
+    fits = {*known, *fresh[: max(0, TAG_ROOM - len(known))]}
+    connection.executemany(
+        "INSERT INTO item_tags VALUES (?, ?, ?) ON CONFLICT DO NOTHING", ((row, tag, n) for tag in tags if tag in fits)
+    )
 
 
 def later(one: int | None, other: int | None) -> int | None:
@@ -86,7 +116,8 @@ def keep_tags(connection: sqlite3.Connection, row: int, n: int, tags: Iterable[s
     """Add tags to what a saver gave, without making them the item's; writes nothing if they are there."""
     [given] = connection.execute("SELECT given FROM savers WHERE item_id = ? AND n = ?", (row, n)).fetchone()
     known = json.loads(given)
-    every = sorted({*known.get("tags", ()), *tags})
+    fresh = [tag for tag in tags if tag not in known.get("tags", ())]
+    every = sorted({*known.get("tags", ()), *fresh[: max(0, TAG_ROOM - len(known.get("tags", ())))]})
     if every != known.get("tags", []):
         connection.execute(
             "UPDATE savers SET given = ? WHERE item_id = ? AND n = ?", (canonical({**known, "tags": every}), row, n)

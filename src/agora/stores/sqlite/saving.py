@@ -68,7 +68,7 @@ class Save:
         ends = maybe_micros(draft.expires_at)
         if mine == highest:
             confidence = draft.confidence if before["confidence"] is None else before["confidence"]
-            metadata = {**draft.metadata, **before["metadata"]}
+            metadata = fields.joined(before["metadata"], draft.metadata)
             fields.set_fields(connection, twin.row, metadata, confidence, fields.later(before["expires_at"], ends))
         elif highest is None or mine < highest:
             fields.set_fields(connection, twin.row, draft.metadata, draft.confidence, ends)
@@ -123,7 +123,7 @@ class Save:
             if old.content_hash == new.content_hash:
                 givers.copy(connection, old.row, row)
             self._supersede(connection, namespace_id, old, new, actor, "settle" if stands is None else "supersede")
-        fields.set_metadata(connection, row, {**(kept["metadata"] if kept else {}), **draft.metadata})
+        fields.set_metadata(connection, row, fields.joined(draft.metadata, kept["metadata"] if kept else {}))
         fields.lower_tags(connection, row)
         insert_passages(connection, row, embedded)
         fulltext.add(connection, row, namespace_id, "note", self.text)
@@ -232,10 +232,7 @@ class Save:
         if is_above(connection, row, self.caller.origin):
             fields.keep_tags(connection, row, n, draft.tags)
             return
-        connection.executemany(
-            "INSERT INTO item_tags VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            ((row, tag, n) for tag in draft.tags),
-        )
+        fields.add_tags(connection, row, n, draft.tags)
 
     def _record(  # noqa: PLR0913, PLR0917 - the fields of one journal row
         self,
