@@ -314,6 +314,11 @@ class _Reading:
         self._require((draft.namespace,))
         return self._reading.same_text(draft, origin)
 
+    def require_room(self, draft: Draft, caller: Caller) -> None:
+        """As `Reading.require_room`."""
+        self._require((draft.namespace,))
+        self._reading.require_room(draft, caller)
+
     def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
         """As `Reading.by_row`: the row of another namespace does not exist."""
         found = self._reading.by_row(wanted)

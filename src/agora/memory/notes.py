@@ -95,6 +95,9 @@ class Notes:
         with self._records.read(caller, deadline) as reading:
             # The same text again needs no vector, and so no model.
             known = reading.same_text(draft, caller.origin)
+            if not known:
+                # Before the model is asked for what would be refused: a flood must not cost it anything.
+                reading.require_room(draft, caller)
         if (mismatch := self._records.mismatch(deadline)) is not None:
             # Before the model is loaded for nothing.
             raise mismatch

@@ -77,6 +77,13 @@ class Reading(Protocol):
         """Whether a save of `draft` by `origin` would only add a saver to a row that is there already."""
         ...
 
+    def require_room(self, draft: Draft, caller: Caller) -> None:
+        """Return if the allowances would let the caller save `draft`, a new text, now: the save decides, and counts.
+
+        Raises: RateLimited, QuotaExceeded.
+        """
+        ...
+
     def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
         """Live or not, the notes of these rows; rows that do not exist are left out."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from agora.memory.passages import embed
 from agora.model.allowance import Allowance, Allowances
 from agora.model.deadline import Deadline
 from agora.model.purge import Unwanted
+from agora.ports.encoder import Vector
 from agora.ports.transfer import Arrival, Extract
 from agora.stores.sqlite.allowance import Owner, charge
 from agora.stores.sqlite.store import SqliteStore
@@ -82,6 +83,28 @@ def test_an_agent_that_saves_too_fast_is_told_when_there_is_room_and_others_go_o
         two.save(f"later {number}", "mal")
     refused(two, "yet one", "mal")
     assert two.problems() == []
+
+
+class Asked(FakeEncoder):
+    """Knows how often it was asked."""
+
+    times = 0
+
+    def encode_all(self, texts: Sequence[str], deadline: Deadline) -> list[Vector]:
+        self.times += 1
+        return super().encode_all(texts, deadline)
+
+
+@pytest.mark.parametrize("limits", [(Allowance(saves=2), None), (None, Allowance(saves=2)), (Allowance(size=10), None)])
+def test_a_save_that_will_be_refused_costs_the_model_nothing(bounded: Any, limits: Any) -> None:
+    desk, encoder = bounded(*limits), Asked()
+    desk.notes = Notes(desk.store, encoder, desk.clock, SilentLog(), model_seconds=PATIENCE)
+    desk.save("one", "mal")
+    desk.save("two", "mal")
+    assert encoder.times == 2
+    for number in range(5):
+        refused(desk, f"junk {number}", "mal")
+    assert encoder.times == 2
 
 
 def test_many_names_in_one_namespace_share_what_it_may(bounded: Any) -> None:

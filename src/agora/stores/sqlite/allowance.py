@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from agora.errors import QuotaExceeded, RateLimited
-from agora.model.allowance import Allowance
+from agora.model.allowance import Allowance, Allowances
 from agora.model.note import Draft
 from agora.ports.transfer import Version
 from agora.stores.sqlite.rows import canonical
@@ -21,8 +21,8 @@ from agora.stores.sqlite.rows import canonical
 HOUR = 3_600_000_000
 """Microseconds in which the saves of an allowance may be made."""
 
-_KEY = "used/{}/{}{}"
-"""Of a row of `meta`: kind and row number of the owner, and for agents a stroke and the name of the token."""
+_KEY = "used/{}/{}"
+"""Of a row of `meta`: kind and row number of the owner."""
 
 _MINUTE = 60_000_000
 _UNKNOWN = -1
@@ -30,29 +30,24 @@ _UNKNOWN = -1
 
 _SIZE = "ifnull(sum(length(CAST(t.content || ifnull(t.title, '') || t.metadata AS BLOB))), 0)"
 _COUNTED = {
-    "agent": f"SELECT {_SIZE} FROM savers s JOIN texts t ON t.item_id = s.item_id JOIN clients c ON c.id = s.client_id"
-    " WHERE s.agent_id = ? AND c.token = ? AND s.n = 0",
-    # Nobody's token is asked for.
-    "namespace": f"SELECT {_SIZE} FROM items i JOIN texts t ON t.item_id = i.id WHERE i.namespace_id = ? AND ? = ''",
+    "agent": f"SELECT {_SIZE} FROM savers s JOIN texts t ON t.item_id = s.item_id WHERE s.agent_id = ? AND s.n = 0",
+    "namespace": f"SELECT {_SIZE} FROM items i JOIN texts t ON t.item_id = i.id WHERE i.namespace_id = ?",
+}
+
+
+_Kind = Literal["agent", "namespace"]
+_ROW: dict[_Kind, str] = {
+    "agent": "SELECT id FROM agents WHERE name = ?",
+    "namespace": "SELECT id FROM namespaces WHERE name = ?",
 }
 
 
 class Owner(NamedTuple):
-    """Whose allowance is meant, by the row of the store and by name.
+    """Whose allowance is meant, by the row of the store and by name."""
 
-    An agent's is by the token it came with too: who takes its name learns nothing of what it saved, and uses up nothing
-    that it may.
-    """
-
-    kind: Literal["agent", "namespace"]
+    kind: _Kind
     row: int
     name: str
-    token: str = ""
-
-    @property
-    def key(self) -> str:
-        """Of its row in `meta`."""
-        return _KEY.format(self.kind, self.row, f"/{self.token}" if self.token else "")
 
 
 _FULL: WeakKeyDictionary[sqlite3.Connection, dict[Owner, tuple[int, int]]] = WeakKeyDictionary()
@@ -69,8 +64,7 @@ def add(connection: sqlite3.Connection, row: int, size: int) -> None:
     connection.execute(
         "UPDATE meta SET value = substr(value, 1, instr(value, ':')) || (substr(value, instr(value, ':') + 1) + ?)"
         " WHERE value NOT LIKE '%:-1' AND key IN ((SELECT 'used/namespace/' || namespace_id FROM items WHERE id = ?),"
-        " (SELECT 'used/agent/' || s.agent_id || CASE c.token WHEN '' THEN '' ELSE '/' || c.token END"
-        " FROM savers s JOIN clients c ON c.id = s.client_id WHERE s.item_id = ? AND s.n = 0))",
+        " (SELECT 'used/agent/' || agent_id FROM savers WHERE item_id = ? AND n = 0))",
         (size, row, row),
     )
 
@@ -80,7 +74,39 @@ def charge(connection: sqlite3.Connection, owner: Owner, allowance: Allowance, s
 
     Raises: RateLimited, QuotaExceeded; then the caller writes nothing.
     """
-    found = connection.execute("SELECT value FROM meta WHERE key = ?", (owner.key,)).fetchone()
+    busy, used = _charged(connection, owner, allowance, size, now)
+    connection.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (_KEY.format(owner.kind, owner.row), f"{busy}:{used}"),
+    )
+
+
+def foresee(
+    connection: sqlite3.Connection, allowances: Allowances, agent: str, namespace: str, size: int, now: int
+) -> None:
+    """Return if a save would be let in now, as far as that can be told without writing.
+
+    Raises: as `charge`.
+    """
+    every: tuple[tuple[_Kind, str, Allowance], ...] = (
+        ("agent", agent, allowances.agent),
+        ("namespace", namespace, allowances.namespace),
+    )
+    for kind, name, allowance in every:
+        found = connection.execute(_ROW[kind], (name,)).fetchone()
+        if found is not None:
+            _charged(connection, Owner(kind, found[0], name), allowance, size, now)
+
+
+def _charged(
+    connection: sqlite3.Connection, owner: Owner, allowance: Allowance, size: int, now: int
+) -> tuple[int, int]:
+    """What an owner has used with this save.
+
+    Raises: as `charge`.
+    """
+    key = _KEY.format(owner.kind, owner.row)
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     busy, used = map(int, found[0].split(":")) if found else (0, _UNKNOWN)
     if allowance.saves is not None:
         # Of a clock that was ahead for a while it is more than an hour ahead: that must lock nobody out.
@@ -91,11 +117,7 @@ def charge(connection: sqlite3.Connection, owner: Owner, allowance: Allowance, s
                 (busy - now - HOUR) / 1_000_000,
                 hint=f"Wait, then try again. If there is a reason for so many, raise quota.{owner.kind}_saves.",
             )
-    used = _UNKNOWN if allowance.size is None else _with(connection, owner, used, size, allowance.size, now)
-    connection.execute(
-        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (owner.key, f"{busy}:{used}"),
-    )
+    return busy, _UNKNOWN if allowance.size is None else _with(connection, owner, used, size, allowance.size, now)
 
 
 def _with(connection: sqlite3.Connection, owner: Owner, used: int, size: int, most: int, now: int) -> int:
@@ -109,7 +131,7 @@ def _with(connection: sqlite3.Connection, owner: Owner, used: int, size: int, mo
     at, used = full.get(owner, (0, 0))
     if not 0 <= now - at < _MINUTE:
         # What was purged since is in the number still; or the store is older than the limit.
-        used = int(connection.execute(_COUNTED[owner.kind], (owner.row, owner.token)).fetchone()[0])
+        used = int(connection.execute(_COUNTED[owner.kind], (owner.row,)).fetchone()[0])
     if not size or used + size <= most:
         full.pop(owner, None)
         return used + size

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from agora.model.allowance import Allowances
 from agora.model.browse import Listing, Named, Page
 from agora.model.caller import Caller, Origin
 from agora.model.crossref import Changes, Topic
@@ -18,6 +19,7 @@ from agora.model.selection import Forgotten, Selection
 from agora.ports.records import State
 from agora.ports.vector_index import Among, VectorView
 from agora.stores.sqlite import forgetting, heads, listing, reads, rows
+from agora.stores.sqlite.allowance import foresee, size_of
 from agora.stores.sqlite.counting import count
 from agora.stores.sqlite.instants import from_micros, maybe, maybe_micros, to_micros
 from agora.stores.sqlite.matching import FullTextView
@@ -26,9 +28,17 @@ from agora.stores.sqlite.matching import FullTextView
 class SqliteReading:
     """One open read transaction; implements `agora.ports.records.Reading`."""
 
-    def __init__(self, connection: sqlite3.Connection, sequence: int, vectors: VectorView, now: datetime) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        sequence: int,
+        vectors: VectorView,
+        now: datetime,
+        allowances: Allowances | None = None,
+    ) -> None:
         self._connection = connection
         self._now = to_micros(now)
+        self._allowances = allowances
         self.sequence = sequence
         self.vectors = vectors
         self.text = FullTextView(connection)
@@ -77,6 +87,11 @@ class SqliteReading:
         if not found:
             return False
         return heads.place(self._connection, found[0], draft, origin, self._now).joins is not None
+
+    def require_room(self, draft: Draft, caller: Caller) -> None:
+        """As `Reading.require_room`."""
+        if self._allowances is not None:
+            foresee(self._connection, self._allowances, caller.agent, draft.namespace, size_of(draft), self._now)
 
     def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
         """As `Reading.by_row`."""

@@ -129,7 +129,7 @@ class SqliteStore:
     def read(self, deadline: Deadline) -> Iterator[SqliteReading]:
         """As `Records.read`."""
         with self.source(deadline) as source, self.index.follow(source, deadline) as vectors:
-            yield SqliteReading(source.connection, source.head, vectors, self._clock.now())
+            yield SqliteReading(source.connection, source.head, vectors, self._clock.now(), self._allowances)
 
     @contextlib.contextmanager
     def source(self, deadline: Deadline) -> Iterator[SqliteSource]:
