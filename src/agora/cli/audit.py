@@ -150,7 +150,7 @@ def revert(
                     done = reverter.revert(writer, caller, deadline, lambda number, of: told("reverting", number, of))
                 steps, left, calls = done.done, done.left, done.calls
             else:
-                planned = reverter.plan(writer, deadline)
+                planned = reverter.plan(writer, caller.origin, deadline)
                 steps, left, calls = planned.steps, planned.left, planned.calls
     if json_wanted:
         output.as_json(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agora.model.audit import ORDER, Left, Plan, Reverted, Step, Writer
-from agora.model.caller import Caller
+from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
 from agora.ports.audit import Reverting
 from agora.ports.clock import Clock
@@ -29,12 +29,12 @@ class Reverter:
         self._log = log
         self._batch = batch
 
-    def plan(self, writer: Writer, deadline: Deadline) -> Plan:
-        """What a revert would do now, and what it would leave.
+    def plan(self, writer: Writer, origin: Origin, deadline: Deadline) -> Plan:
+        """What a revert by somebody of this origin would do now, and what it would leave.
 
         Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
         """
-        return self._store.plan(writer, self._clock.now(), deadline)
+        return self._store.plan(writer, origin, self._clock.now(), deadline)
 
     def revert(
         self,
@@ -47,7 +47,7 @@ class Reverter:
 
         Raises: as `plan`; the batches before are done then.
         """
-        planned = self.plan(writer, deadline)
+        planned = self.plan(writer, caller.origin, deadline)
         done: list[Step] = []
         left: list[Left] = []
         seen = 0
@@ -60,7 +60,7 @@ class Reverter:
                 left += now_left
                 seen += len(part)
                 told(seen, len(planned.steps))
-        stays = self.plan(writer, deadline)
+        stays = self.plan(writer, caller.origin, deadline)
         known = {each.id for each in left}
         left += [each for each in stays.left if each.id not in known]
         known |= {each.id for each in left}

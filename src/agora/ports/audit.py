@@ -5,15 +5,15 @@ from datetime import datetime
 from typing import Protocol
 
 from agora.model.audit import Left, Plan, Step, Writer
-from agora.model.caller import Caller
+from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
 
 
 class Reverting(Protocol):
     """What a record store does to undo one writer's changes. Thread-safe; others may write meanwhile."""
 
-    def plan(self, writer: Writer, now: datetime, deadline: Deadline) -> Plan:
-        """What there is to undo, from one snapshot; changes nothing.
+    def plan(self, writer: Writer, origin: Origin, now: datetime, deadline: Deadline) -> Plan:
+        """What somebody of this origin has to undo, from one snapshot, and what is left; changes nothing.
 
         Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
         """

@@ -30,9 +30,9 @@ from agora.stores.sqlite.audit_revert import SqliteReverting
 from agora.testing import SilentLog
 
 
-def planned(desk: Desk, **writer: object) -> Plan:
+def planned(desk: Desk, origin: Origin = "user", **writer: object) -> Plan:
     with SqliteReverting(desk.path, synchronous="normal", busy_timeout=10.0) as store:
-        return Reverter(store, desk.clock, SilentLog()).plan(Writer(**writer), Deadline(PATIENCE))  # type: ignore[arg-type]
+        return Reverter(store, desk.clock, SilentLog()).plan(Writer(**writer), origin, Deadline(PATIENCE))  # type: ignore[arg-type]
 
 
 def reverted(desk: Desk, batch: int = 2, origin: Origin = "user", **writer: object) -> Reverted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.stores.test_audit import live, savers, sound
+from tests.unit.stores.test_audit import live, planned, savers, sound
 
 from agora.maintenance.revert import Reverter
 from agora.model.audit import Reverted, Writer
@@ -102,7 +102,9 @@ def test_who_is_of_lower_origin_undoes_nothing_of_what_the_user_did(desk: Desk) 
     gone = desk.save("the user does not want this", "bob").id
     desk.forget(gone, origin="user")
     before = desk.sql("SELECT count(*) FROM journal")
+    plan = planned(desk, "agent", agent="ann")
     done = reverted(desk, origin="agent", session="s-eve", agent="ann")
+    assert (plan.steps, {each.id for each in plan.left}) == ((), {made, shared, gone})
     assert done.done == ()
     assert {(left.id, left.reason) for left in done.left} == {
         (made, ABOVE),

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agora.model.audit import ORDER, Left, Plan, Step, Undoing, Writer
-from agora.stores.sqlite.audit_history import ALONE, MOVING, Coming, Event, History
+from agora.model.caller import Origin, rank
+from agora.stores.sqlite import forgetting
+from agora.stores.sqlite.audit_history import ABOVE, ALONE, MOVING, Coming, Event, History
 from agora.stores.sqlite.audit_lineage import Item, Lineage
+from agora.stores.sqlite.authority import outranking
 from agora.stores.sqlite.gateway import called
 
 
@@ -41,18 +44,36 @@ class Unit:
         return Step(self.undoing, item.row, item.public_id, item.namespace, item.title, told)
 
 
-def plan(connection: sqlite3.Connection, writer: Writer, now: int) -> Plan:
+def plan(connection: sqlite3.Connection, writer: Writer, origin: Origin, now: int) -> Plan:
     """As `agora.ports.audit.Reverting.plan`, in the caller's transaction."""
     lineage = Lineage(connection, writer, now)
     steps: list[Step] = []
     left: list[Left] = []
     for row in lineage.touched():
         units, stays = units_of(lineage, row)
-        steps += [unit.step() for unit in units]
+        for unit in units:
+            if is_above(connection, unit, origin):
+                stays.append(_left(unit.item, ABOVE))
+            else:
+                steps.append(unit.step())
         left += stays
     return Plan(
         tuple(sorted(steps, key=lambda step: ORDER.index(step.undoing))), tuple(left), called.of(connection, writer)
     )
+
+
+def is_above(connection: sqlite3.Connection, unit: Unit, origin: Origin) -> bool:
+    """Whether a step would change what is of higher origin than who reverts."""
+    origins: list[Origin] = [each.origin for each in unit.savings]
+    origins += [each for coming in unit.coming for each in coming.origins]
+    if any(rank(each) < rank(origin) for each in origins) or outranking(
+        connection, (each.row for each in unit.hide), origin
+    ):
+        return True
+    # Whoever hides a note again, or brings it back, decides from then on who may.
+    decided = [each for each in unit.hide if each.forgotten_at is not None]
+    decided += [unit.item] if unit.undoing == "restore" else []
+    return any(forgetting.forgotten_by(connection, each.row) < rank(origin) for each in decided)
 
 
 def units_of(lineage: Lineage, row: int) -> tuple[list[Unit], list[Left]]:

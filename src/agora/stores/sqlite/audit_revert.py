@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 from agora.errors import StoreCorrupt
 from agora.model.audit import Left, Plan, Step, Writer
-from agora.model.caller import Caller, Origin, rank
+from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
 from agora.ports.records import Embedded
 from agora.ports.transfer import Arrival, Extract, Giver, Replaced, Version
@@ -21,9 +21,8 @@ from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.arriving import Arriving
 from agora.stores.sqlite.audit_history import ABOVE, ALONE, REVERTED, Identity
 from agora.stores.sqlite.audit_lineage import MARK, REASON, Item, Lineage
-from agora.stores.sqlite.audit_plan import Unit, plan, units_of
+from agora.stores.sqlite.audit_plan import Unit, is_above, plan, units_of
 from agora.stores.sqlite.audit_savers import Savers
-from agora.stores.sqlite.authority import outranking
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import check_version, is_current, migrate
@@ -53,12 +52,12 @@ class SqliteReverting(AbstractContextManager["SqliteReverting"]):
     def __exit__(self, *_: object) -> None:
         self._database.close()
 
-    def plan(self, writer: Writer, now: datetime, deadline: Deadline) -> Plan:
+    def plan(self, writer: Writer, origin: Origin, now: datetime, deadline: Deadline) -> Plan:
         """As `Reverting.plan`."""
         with self._database.read(deadline) as connection:
             connection.execute("BEGIN")
             check_version(connection)
-            return plan(connection, writer, to_micros(now))
+            return plan(connection, writer, origin, to_micros(now))
 
     def undo(
         self, steps: Sequence[Step], writer: Writer, caller: Caller, now: datetime, deadline: Deadline
@@ -108,7 +107,7 @@ class _Deed:
 
     def _act(self, unit: Unit) -> bool:
         item = unit.item
-        if self._is_above(unit):
+        if is_above(self._connection, unit, self._caller.origin):
             self.left.append(Left(item.public_id, item.namespace, ABOVE))
             return False
         if unit.undoing == "restore":
@@ -129,20 +128,6 @@ class _Deed:
         for version, embedded in copies:
             self._put(version, embedded, item)
         return True
-
-    def _is_above(self, unit: Unit) -> bool:
-        """Whether a step would change what is of higher origin than who reverts."""
-        origins: list[Origin] = [each.origin for each in unit.savings]
-        origins += [origin for coming in unit.coming for origin in coming.origins]
-        mine = self._caller.origin
-        hidden = outranking(self._connection, (each.row for each in unit.hide), mine)
-        # Whoever hides a note again decides from then on who may bring it back.
-        forgotten = [each.row for each in unit.hide if each.forgotten_at is not None]
-        return (
-            bool(hidden)
-            or any(rank(origin) < rank(mine) for origin in origins)
-            or any(forgetting.forgotten_by(self._connection, row) < rank(mine) for row in forgotten)
-        )
 
     def _restore(self, item: Item) -> bool:
         found = forgetting.restore(self._connection, (item.public_id,), (item.namespace,), self._caller, self._now)
