@@ -186,7 +186,8 @@ def test_with_json_nobody_is_asked(run_agora: RunAgora) -> None:
     assert json.loads(refused.stdout)["error"]["param"] == "yes"
     looked = said(run_agora("purge", "--json", "--dry-run"))
     assert (looked["dry_run"], looked["versions"], looked["unfinished"], "places" in looked) == (True, 1, False, False)
-    assert looked["listed"][0]["state"] == "forgotten"
+    assert (looked["listed"][0]["state"], looked["listed"][0]["origin"]) == ("forgotten", "agent")
+    assert " (agent), forgotten" in run_agora("purge", "--dry-run").stdout
     assert said(run_agora("get", note, "--json"))["forgotten"] == [note]
     nothing = said(run_agora("purge", "--json", "--yes", "--before", "1d"))
     assert (nothing["dry_run"], nothing["notes"], "places" in nothing) == (False, 0, False)

@@ -146,9 +146,8 @@ def _show_condemned(condemned: Condemned, namespaces: Sequence[str], *, unfinish
     print(f"to purge: {_counted(len(condemned.groups), condemned.versions)}")
     for each in condemned.shown:
         versions = f", {each.versions} versions" if each.versions > 1 else ""
-        output.line(
-            f"  {each.id} {output.named(each.agent)}, {each.state} {each.since:%Y-%m-%d}{versions}: {each.title}"
-        )
+        gone = f"{each.state} {each.since:%Y-%m-%d}"
+        output.line(f"  {each.id} {output.named(each.agent)} ({each.origin}), {gone}{versions}: {each.title}")
     if len(condemned.groups) > len(condemned.shown):
         print(f"  ... and {len(condemned.groups) - len(condemned.shown)} more")
     if condemned.repeated_by:
@@ -189,6 +188,7 @@ def _data(condemned: Condemned, done: Purged | None, *, dry_run: bool, unfinishe
                 "namespace": each.namespace,
                 "title": each.title,
                 "agent": each.agent,
+                "origin": each.origin,
                 "state": each.state,
                 "since": each.since.isoformat().replace("+00:00", "Z"),
                 "versions": each.versions,

@@ -30,6 +30,7 @@ class Doomed:
     namespace: str
     title: str
     agent: str
+    origin: Origin
     state: Literal["forgotten", "expired"]
     since: datetime
     versions: int

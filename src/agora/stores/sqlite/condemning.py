@@ -160,7 +160,8 @@ def _shown(connection: sqlite3.Connection, groups: Sequence[Sequence[int]]) -> t
         since = note.forgotten_at or note.expires_at
         assert since is not None
         state: Literal["forgotten", "expired"] = "expired" if note.forgotten_at is None else "forgotten"
-        shown.append(Doomed(note.id, note.namespace, title, note.savers[0].agent, state, since, len(group)))
+        by = note.savers[0]
+        shown.append(Doomed(note.id, note.namespace, title, by.agent, by.origin, state, since, len(group)))
     return tuple(shown)
 
 
