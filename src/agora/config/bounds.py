@@ -35,7 +35,10 @@ class QuotaSettings(Section):
     """What one agent, and all agents in one namespace, may save: far beyond honest use, and short of a full disk."""
 
     agent_saves: Whole = Field(
-        default=20_000, ge=0, le=1_000_000_000, description="Saves of one agent in an hour; 0 is no limit."
+        default=20_000,
+        ge=0,
+        le=1_000_000_000,
+        description="Saves of one agent, or token, in an hour; 0 is no limit.",
     )
     namespace_saves: Whole = Field(
         default=100_000, ge=0, le=1_000_000_000, description="Saves into one namespace in an hour; 0 is no limit."
@@ -44,7 +47,7 @@ class QuotaSettings(Section):
         default=1_024,
         ge=0,
         le=1_000_000_000,
-        description="Megabytes of texts that one agent was the first to save; 0 is no limit.",
+        description="Megabytes of texts that one agent, or token, was the first to save; 0 is no limit.",
     )
     namespace_mb: Whole = Field(
         default=4_096, ge=0, le=1_000_000_000, description="Megabytes of texts in one namespace; 0 is no limit."

@@ -116,6 +116,25 @@ def test_many_names_in_one_namespace_share_what_it_may(bounded: Any) -> None:
     desk.save("elsewhere", "forged9", "q")
 
 
+def test_many_names_that_come_with_one_token_share_what_one_agent_may(bounded: Any) -> None:
+    desk = bounded(Allowance(saves=4, size=1_000))
+
+    def save(text: str, agent: str, token: str) -> None:
+        desk.notes.save(desk.draft(text), replace(desk.caller(agent), token=token), Deadline(PATIENCE))
+
+    for number in range(4):
+        save(f"junk {number}", f"forged{number}", "mallory")
+    with pytest.raises(RateLimited, match="the token 'mallory' has made 4 saves") as fast:
+        save("more", "forged4", "mallory")
+    assert "quota.agent_saves" in fast.value.hint
+    save("a fact of ann", "forged4", "ann")
+    desk.clock.advance(seconds=3600)
+    save("a" * 600, "forged5", "mallory")
+    with pytest.raises(QuotaExceeded, match="the token 'mallory' keeps"):
+        save("b" * 600, "forged6", "mallory")
+    save("b" * 600, "ann", "ann")
+
+
 def test_a_clock_that_was_ahead_locks_nobody_out(bounded: Any) -> None:
     desk = bounded(Allowance(saves=2))
     desk.clock.advance(seconds=30 * 86_400)

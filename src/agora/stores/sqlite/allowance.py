@@ -1,6 +1,7 @@
 """What agents and namespaces have used of what they may save, counted in the transaction that saves.
 
-So several processes share one count, and a save that fails is not counted. Each owner has one row in `meta`: a moment
+So several processes share one count, and a save that fails is not counted. Owners are agents that come without a token;
+tokens, which have what one agent may, whatever names come with them; and namespaces. Each has one row in `meta`: a moment
 and a number of bytes. The moment says how much of an hour's saves is used, as the generic cell rate algorithm keeps it
 (ITU-T I.371): every save moves it on by an hour divided by the saves that an hour may have, and it may be at most an
 hour ahead. The bytes only grow; they are counted anew from the texts before anybody is refused.
@@ -14,15 +15,17 @@ from weakref import WeakKeyDictionary
 
 from agora.errors import QuotaExceeded, RateLimited
 from agora.model.allowance import Allowance, Allowances
+from agora.model.caller import Caller
 from agora.model.note import Draft
 from agora.ports.transfer import Version
+from agora.stores.sqlite.journal import Actor
 from agora.stores.sqlite.rows import canonical
 
 HOUR = 3_600_000_000
 """Microseconds in which the saves of an allowance may be made."""
 
 _KEY = "used/{}/{}"
-"""Of a row of `meta`: kind and row number of the owner."""
+"""Of a row of `meta`: kind and row number of the owner; of a token its name."""
 
 _MINUTE = 60_000_000
 _UNKNOWN = -1
@@ -30,23 +33,28 @@ _UNKNOWN = -1
 
 _SIZE = "ifnull(sum(length(CAST(t.content || ifnull(t.title, '') || t.metadata AS BLOB))), 0)"
 _COUNTED = {
-    "agent": f"SELECT {_SIZE} FROM savers s JOIN texts t ON t.item_id = s.item_id WHERE s.agent_id = ? AND s.n = 0",
+    "agent": f"SELECT {_SIZE} FROM savers s JOIN texts t ON t.item_id = s.item_id JOIN clients c ON c.id = s.client_id"
+    " WHERE s.agent_id = ? AND s.n = 0 AND c.token = ''",
+    "token": f"SELECT {_SIZE} FROM clients c JOIN savers s ON s.client_id = c.id AND s.n = 0"
+    " JOIN texts t ON t.item_id = s.item_id WHERE c.token = ?",
     "namespace": f"SELECT {_SIZE} FROM items i JOIN texts t ON t.item_id = i.id WHERE i.namespace_id = ?",
 }
 
 
-_Kind = Literal["agent", "namespace"]
+_Kind = Literal["agent", "token", "namespace"]
 _ROW: dict[_Kind, str] = {
     "agent": "SELECT id FROM agents WHERE name = ?",
+    "token": "SELECT ?",
     "namespace": "SELECT id FROM namespaces WHERE name = ?",
 }
+_SETTING: dict[_Kind, str] = {"agent": "agent", "token": "agent", "namespace": "namespace"}
 
 
 class Owner(NamedTuple):
-    """Whose allowance is meant, by the row of the store and by name."""
+    """Whose allowance is meant, by the row of the store and by name; a token has none but its name."""
 
     kind: _Kind
-    row: int
+    row: int | str
     name: str
 
 
@@ -64,7 +72,8 @@ def add(connection: sqlite3.Connection, row: int, size: int) -> None:
     connection.execute(
         "UPDATE meta SET value = substr(value, 1, instr(value, ':')) || (substr(value, instr(value, ':') + 1) + ?)"
         " WHERE value NOT LIKE '%:-1' AND key IN ((SELECT 'used/namespace/' || namespace_id FROM items WHERE id = ?),"
-        " (SELECT 'used/agent/' || agent_id FROM savers WHERE item_id = ? AND n = 0))",
+        " (SELECT CASE c.token WHEN '' THEN 'used/agent/' || s.agent_id ELSE 'used/token/' || c.token END"
+        " FROM savers s JOIN clients c ON c.id = s.client_id WHERE s.item_id = ? AND s.n = 0))",
         (size, row, row),
     )
 
@@ -81,15 +90,32 @@ def charge(connection: sqlite3.Connection, owner: Owner, allowance: Allowance, s
     )
 
 
+def charge_all(
+    connection: sqlite3.Connection, allowances: Allowances, actor: Actor, namespace: Owner, size: int, now: int
+) -> None:
+    """Count a save for its token, whatever names come with it, else for its agent, and for its namespace.
+
+    A name that comes with one token uses up nothing of what comes with another, and learns nothing of it.
+
+    Raises: as `charge`.
+    """
+    if actor.token:
+        own = Owner("token", actor.token, actor.token)
+    else:
+        own = Owner("agent", actor.agent_id, actor.agent)
+    charge(connection, own, allowances.agent, size, now)
+    charge(connection, namespace, allowances.namespace, size, now)
+
+
 def foresee(
-    connection: sqlite3.Connection, allowances: Allowances, agent: str, namespace: str, size: int, now: int
+    connection: sqlite3.Connection, allowances: Allowances, caller: Caller, namespace: str, size: int, now: int
 ) -> None:
     """Return if a save would be let in now, as far as that can be told without writing.
 
     Raises: as `charge`.
     """
     every: tuple[tuple[_Kind, str, Allowance], ...] = (
-        ("agent", agent, allowances.agent),
+        ("token", caller.token, allowances.agent) if caller.token else ("agent", caller.agent, allowances.agent),
         ("namespace", namespace, allowances.namespace),
     )
     for kind, name, allowance in every:
@@ -115,7 +141,8 @@ def _charged(
             raise RateLimited(
                 f"the {owner.kind} {owner.name!r} has made {allowance.saves:,} saves within an hour, all that it may",
                 (busy - now - HOUR) / 1_000_000,
-                hint=f"Wait, then try again. If there is a reason for so many, raise quota.{owner.kind}_saves.",
+                hint="Wait, then try again. If there is a reason for so many, raise"
+                f" quota.{_SETTING[owner.kind]}_saves.",
             )
     return busy, _UNKNOWN if allowance.size is None else _with(connection, owner, used, size, allowance.size, now)
 
@@ -140,5 +167,5 @@ def _with(connection: sqlite3.Connection, owner: Owner, used: int, size: int, mo
         f"the {owner.kind} {owner.name!r} keeps {used / 1e6:,.1f} MB of texts, and with this one it would be more than"
         f" the {most / 1e6:,.1f} MB that it may",
         hint="Forget what nobody needs and purge it (`agora purge --yes`); a minute later there is room. Or raise"
-        f" quota.{owner.kind}_mb.",
+        f" quota.{_SETTING[owner.kind]}_mb.",
     )

@@ -91,7 +91,7 @@ class SqliteReading:
     def require_room(self, draft: Draft, caller: Caller) -> None:
         """As `Reading.require_room`."""
         if self._allowances is not None:
-            foresee(self._connection, self._allowances, caller.agent, draft.namespace, size_of(draft), self._now)
+            foresee(self._connection, self._allowances, caller, draft.namespace, size_of(draft), self._now)
 
     def by_row(self, wanted: Sequence[int]) -> dict[int, Note]:
         """As `Reading.by_row`."""

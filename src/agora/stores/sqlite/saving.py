@@ -11,7 +11,7 @@ from agora.model.note import Draft, Saved
 from agora.ports.records import Embedded, VectorsNeeded
 from agora.stores.sqlite import fields, fulltext, givers, heads, journal, reads
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
-from agora.stores.sqlite.allowance import Owner, charge, size_of
+from agora.stores.sqlite.allowance import Owner, charge_all, size_of
 from agora.stores.sqlite.authority import is_above, is_pinned, level
 from agora.stores.sqlite.heads import Head, Place
 from agora.stores.sqlite.instants import maybe_micros
@@ -44,10 +44,8 @@ class Save:
         place = heads.place(connection, namespace_id, self.draft, self.caller.origin, self.now)
         if self.allowances is not None:
             size = 0 if place.joins is not None else size_of(self.draft)
-            agent = Owner("agent", actor.agent_id, actor.agent, self.caller.token)
             namespace = Owner("namespace", namespace_id, self.draft.namespace)
-            charge(connection, agent, self.allowances.agent, size, self.now)
-            charge(connection, namespace, self.allowances.namespace, size, self.now)
+            charge_all(connection, self.allowances, actor, namespace, size, self.now)
         if place.joins is not None:
             return self._merge(connection, namespace_id, place, place.joins, actor)
         if self.embedded is None:
