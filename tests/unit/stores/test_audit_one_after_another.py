@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.conftest import PATIENCE, Desk
+from tests.conftest import PATIENCE, Desk, MakeDesk
 from tests.unit.stores.test_audit import live, planned, reverted, sound
 
+from agora.memory.passages import embed
 from agora.model.deadline import Deadline
 from agora.model.selection import Selection
+from agora.ports.transfer import Arrival, Extract
 
 ORDERS = pytest.mark.parametrize("order", [("mal", "eva"), ("eva", "mal")])
 
@@ -90,6 +93,28 @@ def test_a_note_of_somebody_elses_is_none_that_was_reverted(desk: Desk) -> None:
     desk.save("wrong", "mal", key="k")
     reverted(desk, agent="mal")
     assert live(desk) == [("p", "k", "right")]
+
+
+def test_a_version_that_was_hidden_when_a_file_brought_it_does_not_come_back(
+    desk: Desk, make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    desk.save("right", "ann", key="k")
+    desk.save("wrong", "mal", key="k")
+    desk.forget(desk.save("wrong, too", "mal", key="k").id)
+    there = tmp_path / "there"
+    there.mkdir()
+    other = make_desk(there)
+    with desk.store.transfer().outgoing(Extract(("p",), vectors=True), desk.clock.now(), Deadline(PATIENCE)) as out:
+        arrivals = [
+            Arrival(replace(each, passages=()), embed(desk.encoder, None, each.content or "", Deadline(PATIENCE)))
+            for each in out.versions()
+        ]
+    other.store.transfer().add(arrivals, other.caller("importer"), {}, other.clock.now(), Deadline(PATIENCE))
+    assert live(other) == []
+    other.save("wrong again", "eva", key="k")
+    reverted(other, agent="eva")
+    assert live(other) == []
+    sound(other)
 
 
 SAID = {"ann": ("right", "both"), "mal": ("wrong by mal", "wrong", "both"), "eva": ("wrong by eva", "wrong", "both")}

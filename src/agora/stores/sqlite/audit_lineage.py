@@ -185,13 +185,15 @@ class Lineage:
         """Whether a note is forgotten, and was before the writer's last acts."""
         acts: Sequence[Event] = [each for each in self.history(item.row).events if each.operation in _FLAGS]
         by = acts[-1].agent if acts else None
+        # An import brings notes that are forgotten already.
+        hidden = acts[0].operation == "restore" if acts else item.forgotten_at is not None
         acts = _before_mine(acts)
         reverted = bool(acts) and _by_revert(acts[-1])
         below = list(acts)
         while below and _by_revert(below[-1]):
             below.pop()
-        bared = reverted and _hides(below) and not _hides(_before_mine(below))
-        return Flags(item.forgotten_at is not None, _hides(acts), by, reverted, bared)
+        bared = reverted and _hides(below, hidden) and not _hides(_before_mine(below), hidden)
+        return Flags(item.forgotten_at is not None, _hides(acts, hidden), by, reverted, bared)
 
     def expired(self, item: Item) -> bool:
         """Whether the clock has ended a note."""
@@ -223,8 +225,9 @@ def _before_mine(acts: Sequence[Event]) -> Sequence[Event]:
     return acts[:end]
 
 
-def _hides(acts: Sequence[Event]) -> bool:
-    return bool(acts) and acts[-1].operation != "restore"
+def _hides(acts: Sequence[Event], hidden: bool) -> bool:
+    """Whether a note is forgotten after these acts; `hidden` if it was before them."""
+    return acts[-1].operation != "restore" if acts else hidden
 
 
 def _by_revert(act: Event) -> bool:
