@@ -1,7 +1,7 @@
 """What agents and namespaces have used of what they may save, counted in the transaction that saves.
 
-So several processes share one count, and a save that fails is not counted. Owners are agents that come without a token;
-tokens, which have what one agent may, whatever names come with them; and namespaces. Each has one row in `meta`: a moment
+So several processes share one count, and a save that fails is not counted. Owners are agents that come without a token,
+tokens, which have what one agent may, whatever names come with them, and namespaces. Each has a row in `meta`: a moment
 and a number of bytes. The moment says how much of an hour's saves is used, as the generic cell rate algorithm keeps it
 (ITU-T I.371): every save moves it on by an hour divided by the saves that an hour may have, and it may be at most an
 hour ahead. The bytes only grow; they are counted anew from the texts before anybody is refused.
@@ -99,10 +99,8 @@ def charge_all(
 
     Raises: as `charge`.
     """
-    if actor.token:
-        own = Owner("token", actor.token, actor.token)
-    else:
-        own = Owner("agent", actor.agent_id, actor.agent)
+    name: tuple[_Kind, int | str, str] = ("agent", actor.agent_id, actor.agent)
+    own = Owner("token", actor.token, actor.token) if actor.token else Owner(*name)
     charge(connection, own, allowances.agent, size, now)
     charge(connection, namespace, allowances.namespace, size, now)
 

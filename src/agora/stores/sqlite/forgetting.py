@@ -196,9 +196,7 @@ def _choose(connection: sqlite3.Connection, selection: Selection, origin: Origin
     choice.again = [
         row
         for row in choice.again
-        if forgotten_by(connection, row) > rank(origin)
-        and not is_spared(row)
-        and not is_above(connection, row, origin)
+        if forgotten_by(connection, row) > rank(origin) and not is_spared(row) and not is_above(connection, row, origin)
     ]
     above = outranking(connection, alone, origin)
     choice.rows = [row for row in alone if row not in above]

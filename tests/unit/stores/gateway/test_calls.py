@@ -224,7 +224,7 @@ def test_a_revert_counts_the_calls_that_it_cannot_undo(desk: Desk) -> None:
     call(desk, "put_file", "ann", access="write")
     with SqliteReverting(desk.path, synchronous="normal", busy_timeout=10.0) as store:
         reverter = Reverter(store, desk.clock, SilentLog())
-        plan = reverter.plan(Writer(agent="mal"), Deadline(PATIENCE))
+        plan = reverter.plan(Writer(agent="mal"), "user", Deadline(PATIENCE))
         done = reverter.revert(Writer(agent="mal"), desk.caller("eve", origin="user"), Deadline(PATIENCE))
     assert (len(plan.steps), plan.calls) == (1, CallCount(3, 2))
     assert done.calls == plan.calls
