@@ -154,6 +154,17 @@ def test_everything_forgotten_leaves_a_generation_without_segments(library: Libr
     library.is_right()
 
 
+def test_a_query_goes_on_when_all_that_is_not_in_files_yet_is_forgotten_at_once(library: Library) -> None:
+    library.fill(units(20, seed=1))
+    library.compact()
+    later = library.fill(units(3000, seed=2))
+    library.is_right()
+    library.mark(later.tolist(), forgotten=True)
+    library.is_right()
+    library.fill(units(5, seed=3))
+    library.is_right()
+
+
 def test_what_a_dead_process_left_behind_goes_and_what_is_not_ours_stays(library: Library) -> None:
     library.fill(units(50, seed=1))
     library.compact()

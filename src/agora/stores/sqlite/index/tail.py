@@ -177,4 +177,4 @@ def _fill(room: Columns, at: int, end: int, block: Passages, namespaces: Rows) -
 def _runs(rows: Rows) -> tuple[Rows, Rows]:
     """Where each run of equal rows begins and ends."""
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(rows)), dtype=np.bool_), rows[1:] != rows[:-1]]))
-    return starts, np.append(starts[1:], len(rows)).astype(np.int64)
+    return starts, np.append(starts[1:], len(rows))[: len(starts)].astype(np.int64)
