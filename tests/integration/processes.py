@@ -170,7 +170,12 @@ RunAgora = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def run_command(
-    arguments: Sequence[str], home: Path, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    home: Path,
+    cwd: Path,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    seconds: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """One command run to its end; both outputs come back as text."""
     done = subprocess.run(
@@ -179,7 +184,7 @@ def run_command(
         capture_output=True,
         env=environment(home, env),
         cwd=cwd,
-        timeout=60,
+        timeout=seconds,
         check=False,
     )
     assert b"Traceback" not in done.stderr, done.stderr.decode("utf-8", "replace")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,9 @@ SAVES = int(os.environ.get("ATTACK_SAVES", "150"))
 """Junk notes that the attacker tries to save; the quota lets half of them in."""
 
 SETTINGS = f"""\
+[http]
+rate = 100000
+
 [quota]
 agent_saves = {SAVES // 2}
 
@@ -51,7 +55,7 @@ class Place:
         return httpx2.Client(base_url=self.server.origin, headers=shown, timeout=PATIENCE)
 
     def agora(self, *arguments: str) -> Any:
-        done = run_command((*arguments, "--json"), self.server.home, self.server.home)
+        done = run_command((*arguments, "--json"), self.server.home, self.server.home, seconds=60 + SAVES / 10)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -165,14 +169,17 @@ def test_what_a_higher_origin_wrote_stands_beside_whatever_the_attacker_says(
     assert {known["port"], done["id"]} <= {row["id"] for row in found["results"]}
 
 
+@pytest.mark.timeout(300 + SAVES // 4)
 def test_a_flood_meets_the_quota_and_one_command_undoes_all_that_came_in(place: Place, known: dict[str, str]) -> None:
-    refused = 0
+    refused, began = 0, time.monotonic()
     for number in range(SAVES):
-        answer = raw(place.mallory, "agora_save", content=f"the gateway port is {number}, junk {number}")["result"]
+        junk = f"the gateway port is {number}, junk {number}"
+        answer = raw(place.mallory, "agora_save", content=junk, agent=f"forged{number}")["result"]
         if answer.get("isError"):
             refused += 1
             assert answer["structuredContent"]["error"]["code"] == "rate_limited"
-    assert refused >= SAVES // 2
+    # While it lasts, what an hour may have comes in bit by bit.
+    assert SAVES - refused <= SAVES // 2 * (1 + (time.monotonic() - began) / 3600) + 1
     assert place.agora("audit", "--verify")["whole"] is True
     assert place.agora("audit", "--token-name", "mallory", "--limit", "1")["total"] >= SAVES - refused
     place.agora("revert", "--token-name", "mallory", "--yes")
