@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import report_protocol
+from bench import report_protocol, report_routing
 
 Figures = dict[str, Any]
 
@@ -202,6 +202,11 @@ def _concurrency_table(figures: Figures) -> str:
     return f"{_table(head, rows)}\n{told}\n"
 
 
+def _routing_table(figures: Figures) -> str:
+    tables = (report_routing.goals(figures), report_routing.ranks(figures), report_routing.calls(figures))
+    return "\n".join(_table(*each) for each in tables)
+
+
 _NAMES = {
     "agentnotes:en": "agent notes, English",
     "agentnotes:it": "agent notes, Italian",
@@ -229,6 +234,7 @@ RENDERED: dict[str, tuple[str, Callable[[Figures], str], Callable[[Figures, Path
     ),
     "conformance": ("Conformance", lambda figures: _table(*report_protocol.conformance(figures)), None),
     "fit_score": ("The fit of the score", _fit_table, None),
+    "routing": ("Routing by meaning", _routing_table, None),
 }
 
 

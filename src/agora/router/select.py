@@ -26,10 +26,10 @@ NAME: Final = 0.15
 BREADTH: Final = 0.3
 """How much of the tools' part is the mean of the best three; the rest is the best one."""
 
-PART: Final = 0.4
+PART: Final = 0.3
 """How much of a score is that of the part of the request that fits best; the rest is that of the whole."""
 
-SCALE: Final = 0.6
+SCALE: Final = 0.58
 """Brings scores to where the thresholds of the settings, which hold for score and margin together, have their rates."""
 
 NOTHING: Final = 0.30
@@ -164,7 +164,8 @@ class _Scored:
         rows = seen[self._owners]
         self._lexical = catalogue.words.coverage(asked, rows)
         self._named = catalogue.names.coverage(asked, seen)
-        self._cosines, self._servers = np.zeros_like(self._lexical), np.zeros_like(self._named)
+        self._cosines: Floats = np.zeros_like(self._lexical)
+        self._servers: Floats = np.zeros_like(self._named)
         if vectors is not None:
             servers, tools = catalogue.vectors(vectors.shape[1])
             # One dot product for each pair: its last digit depends on nothing but the two.
@@ -175,9 +176,7 @@ class _Scored:
         self._wholes = (self._offered + SERVER * self._servers + NAME * self._named) / (1 + SERVER)
         self._scores = np.where(seen, np.maximum(_blended(self._wholes), 0), -np.inf)
         # A tool is also known by whose it is; inside one backend this changes no order.
-        ranked: Floats = ((tools + np.float32(SERVER) * self._servers[self._owners]) / np.float32(1 + SERVER)).astype(
-            np.float32
-        )
+        ranked = np.asarray((tools + SERVER * self._servers[self._owners]) / (1 + SERVER), dtype=np.float32)
         self._of_tools = np.where(rows, _blended(ranked), -np.inf)
 
     def selection(self, limit: int) -> Selection:
