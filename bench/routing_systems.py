@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from agora.router.catalogue import Catalogue, Matrix
 from agora.router.select import select
 from agora.router.texts import texts_of
 from agora.router.vectors import TextVectors
+from agora.text.analysis import analyse, analyse_query
 from bench.routing_sets import Server
 
 LONG = Deadline(1e6)
@@ -110,7 +110,7 @@ class Agora:
 
 
 class Baselines:
-    """BM25 (k1 1.2, b 0.75, words in small letters), plain cosine, and their linear mix with the server's text."""
+    """BM25 (k1 1.2, b 0.75, stems, no function words), plain cosine, and their linear mix with the server's text."""
 
     def __init__(self, servers: Sequence[Server], texts: Texts) -> None:
         self._servers = [server.name for server in servers]
@@ -121,12 +121,12 @@ class Baselines:
         self._vectors = texts.of([each[:2000] for each in said])
         self._described = texts.of([f"{server.name} {server.description}"[:2000] for server in servers])
         texts.save()
-        words = [_words(each) for each in said]
-        self._lengths = np.array([len(each) for each in words], dtype=np.float64)
+        read = [analyse(each[:2000]) for each in said]
+        self._lengths = np.array([each.length for each in read], dtype=np.float64)
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for row, counted in enumerate(map(Counter, words)):
-            for word, count in counted.items():
-                self._postings[word].append((row, count))
+        for row, analysed in enumerate(read):
+            for term, count in Counter(analysed.terms).items():
+                self._postings[term].append((row, count))
 
     def ask(self, intent: str, asked: Matrix, among: frozenset[str] | None = None) -> dict[str, Ranked]:
         """What `intent` finds among these servers, by each of them."""
@@ -146,10 +146,13 @@ class Baselines:
     def _bm25(self, intent: str) -> Scores:
         found = np.zeros(len(self._tools))
         average = self._lengths.mean()
-        for word in set(_words(intent)):
-            held = self._postings.get(word, ())
+        for group in analyse_query(intent):
+            held: dict[int, int] = {}
+            for term in () if group.common else group.alternatives:
+                for row, count in self._postings.get(term, ()):
+                    held[row] = max(count, held.get(row, 0))
             rarity = math.log1p((len(self._tools) - len(held) + 0.5) / (len(held) + 0.5))
-            for row, count in held:
+            for row, count in held.items():
                 found[row] += rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * self._lengths[row] / average))
         return found
 
@@ -168,7 +171,3 @@ class Baselines:
             [self._tools[row] for row in rows if tools[row] > -np.inf],
             float(servers[order[0]]) if len(order) else 0.0,
         )
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower().replace("_", " "))

@@ -87,12 +87,22 @@ def test_without_an_encoder_words_alone_decide_and_the_selection_says_so() -> No
     assert decide(found, lambda _backend, _tool: True, At(read_threshold=0)) is None
 
 
-def test_a_backend_without_vectors_is_found_by_its_words_and_named() -> None:
+def test_a_backend_without_vectors_is_found_by_its_words_named_and_not_called() -> None:
     held = added(catalogue(OFFICE[:2]), OFFICE[2], vectors=False)
-    found = pick("read a text file", held)
+    found = pick("read text file", held)
 
-    assert found.unread == ("files",)
-    assert "files" in {candidate.backend for candidate in found.candidates}
+    assert (found.unread, found.degraded) == (("files",), False)
+    assert found.candidates[0].backend == "files"
+    assert decide(found, lambda _backend, _tool: True, At(read_threshold=0)) is None
+    assert pick("read text file", held, frozenset({"github"})).unread == ()
+
+
+def test_vectors_of_another_encoder_count_as_none() -> None:
+    question = np.ones((1, 32), np.float32) / np.sqrt(np.float32(32))
+    found = select("read text file", catalogue(), question)
+
+    assert found.degraded
+    assert found == select("read text file", catalogue(), None)
 
 
 @pytest.mark.parametrize("intent", ["", "   ", "\n", "🙂", "\ud800", "a" * 100_000, "и, e, and then", "，。；", "\0"])
@@ -155,6 +165,24 @@ def test_a_call_is_decided_by_score_and_margin_and_writing_needs_more() -> None:
     assert decide(selection, lambda _backend, _tool: False, At()) is None
     assert decide(selection, lambda _backend, _tool: False, At(write_threshold=0.55)) is first
     assert decide(selection, lambda backend, tool: (backend, tool) == ("github", "create_issue"), At()) is first
+
+
+@pytest.mark.parametrize("mode", ["margin", "semantic"])
+def test_what_words_alone_found_is_never_called(mode: Literal["margin", "semantic"]) -> None:
+    first = Candidate("github", "search_issues", 1.0, 1.0, 1.0, margin=1.0)
+
+    assert decide(Selection((first,), (first,), first), lambda _backend, _tool: True, At(mode)) is first
+    assert decide(Selection((first,), (first,), first, degraded=True), lambda _backend, _tool: True, At(mode)) is None
+
+
+def test_of_two_backends_with_the_same_best_tool_the_one_with_more_that_fit_is_first() -> None:
+    best = ("read_file", "Read a file.")
+    offers: list[Offer] = [
+        ("a", "", (best, ("zebra", "Stripes."), ("yak", "Horns."))),
+        ("b", "", (best, ("copy_file", "Copy a file."), ("send_file", "Send a file."))),
+    ]
+
+    assert select("read a file", catalogue(offers, vectors=False), None).candidates[0].backend == "b"
 
 
 def test_the_mode_semantic_looks_at_the_nearest_tool_alone() -> None:
