@@ -9,6 +9,10 @@ from pathlib import Path
 from tests.integration.backends.heard import NAUGHTY
 from tests.protocol.links import Link
 
+__all__ = ["GIVING", "NAUGHTY", "table", "there_are"]
+
+GIVING = NAUGHTY.with_name("giving.py")
+
 
 def table(name: str, program: Path = NAUGHTY, *habits: str, **given: object) -> str:
     """A table of a backend that is one of our programs."""

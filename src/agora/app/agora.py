@@ -310,6 +310,7 @@ class Agora:
             policy=self.policy,
             guard=self.guard,
             near=near,
+            expose=settings.gateway.expose,
         )
 
     def _finish_purge(self) -> dict[str, Any] | None:

@@ -41,14 +41,17 @@ class Connection:
         policy: Policy | None = None,
         guard: Guard | None = None,
         near: bool = True,
+        expose: tuple[str, ...] = (),
     ) -> None:
         """What is known when a client connects.
 
         `namespace` is the default that was given, `rule` says by what, `folder` is the client's working folder and
         `token` the name of the token it showed, if there are any. `door` is how it came in, `policy` the access tables.
-        `guard` takes secrets out of every name. `near`: the client's folders are this machine's.
+        `guard` takes secrets out of every name. `near`: the client's folders are this machine's. `expose` names the
+        backends whose tools the client sees as this server's.
         """
         self._project_of = project_namespace if near else namespace_of_path
+        self.expose = expose
         self.session = session or new_id("h", at_ms)
         self._guard = guard or Guard()
         self._origin = origin

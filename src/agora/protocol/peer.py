@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -100,6 +100,8 @@ class Peer:
         self.subscriptions: Subscriptions | None = None
         self.log = ClientLog()
         self.lifecycle = connection.lifecycle
+        self.names: Mapping[str, tuple[str, str]] | None = None
+        """Whose each tool of another server is that the client was shown last, by its name there; None if none was."""
 
     def close(self) -> None:
         """The client is gone: watch nothing for it."""

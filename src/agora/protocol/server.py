@@ -16,6 +16,7 @@ from agora.memory.watching import Watch
 from agora.ports.log import Log
 from agora.protocol.context import Connection
 from agora.protocol.errors import failed, succeeded
+from agora.protocol.exposing import ExposedTools
 from agora.protocol.lifecycle import Lifecycle, State
 from agora.protocol.other_servers import OtherServers
 from agora.protocol.peer import FindPeer, Peer
@@ -27,7 +28,7 @@ from agora.protocol.services import Services
 from agora.protocol.subscriptions import Subscriptions, client_of
 from agora.protocol.tools.gateway_table import GATEWAY
 from agora.protocol.tools.handlers import Tools
-from agora.protocol.tools.table import PIN
+from agora.protocol.tools.table import PIN, TABLE
 from agora.protocol.tools.tool import COMMON, Tool
 from agora.protocol.wording import in_words
 
@@ -56,7 +57,8 @@ def make_server(
     if isinstance(services, Tools):
         services = Services(services)
     find = _only(client, log) if isinstance(client, Connection) else client
-    others = OtherServers(services.backends, services.gateway)
+    own = {tool.name for tool in (*services.offered, *TABLE, *GATEWAY, PIN)}
+    others = OtherServers(services.backends, services.gateway, own)
     watching = _watching(find, services.watch, others, log)
     runner = Runner(watching, services.tools.limits.call_seconds, log, done)
     calls = _Calls(services, others, runner)
@@ -229,6 +231,7 @@ class _Calls:
         self._listed = [_as_listed(tool) for tool in services.offered if tool.name not in gateway]
         self._with_backends = [_as_listed(tool) for tool in services.offered]
         self._others = others
+        self._exposed = ExposedTools(others, runner)
         self._tools = services.tools
         self._runner = runner
 
@@ -236,11 +239,12 @@ class _Calls:
         """Answer `tools/list`, in the order of the table; what reaches other servers, where there are any."""
         only_page(params)
         peer = self._runner.find(ctx)
-        any_ = self._others.any(peer.connection.caller(client_of(ctx)))
+        caller = peer.connection.caller(client_of(ctx))
+        own = self._with_backends if self._others.any(caller) else self._listed
+        exposed = await self._exposed.list(peer, caller)
         if peer.subscriptions is not None:
-            peer.subscriptions.sees("tools", any_)
             peer.subscriptions.listed_tools(ctx)
-        return types.ListToolsResult(tools=self._with_backends if any_ else self._listed)
+        return types.ListToolsResult(tools=[*own, *exposed])
 
     async def call(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Answer `tools/call`.
@@ -248,6 +252,10 @@ class _Calls:
         Raises: MCPError -32602 for a tool that does not exist.
         """
         if params.name not in self.by_name:
+            peer = self._runner.find(ctx)
+            owner = await self._exposed.owner(peer, peer.connection.caller(client_of(ctx)), params.name)
+            if owner is not None:
+                return await self._exposed.call(ctx, owner, params.arguments or {})
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {abridge(params.name)}")
         name, given = params.name, params.arguments or {}
         try:

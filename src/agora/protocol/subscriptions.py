@@ -29,7 +29,7 @@ from agora.errors import AgoraError
 from agora.memory.access import require
 from agora.memory.watching import Watch
 from agora.model.browse import Event
-from agora.model.caller import SHARED, Caller
+from agora.model.caller import SHARED
 from agora.ports.log import Log
 from agora.protocol.context import Connection
 from agora.protocol.errors import protocol_error
@@ -48,8 +48,8 @@ _LISTED = {"save", "withdraw", "supersede", "settle", "forget", "restore", "expi
 
 Context = ServerRequestContext[Any, Any]
 
-Marks = Callable[[Caller], Mapping[str, object]]
-"""Gives something for `tools` and `backends` that is equal as long as a caller sees the same of them."""
+Marks = Callable[[Connection], Mapping[str, object]]
+"""Gives something for `tools` and `backends` that is equal as long as a client sees the same of them."""
 
 
 class Subscriptions:
@@ -197,7 +197,7 @@ class Subscriptions:
         kinds = changed & {"tools", "backends"}
         if not kinds:
             return changed
-        marks = self._marks(self._connection.listener())
+        marks = self._marks(self._connection)
         before = {kind: self._seen.get(kind, marks[kind]) for kind in marks}
         self._seen |= marks
         return changed - {kind for kind in kinds if before[kind] == marks[kind]}

@@ -161,6 +161,18 @@ class Gateway:
             return self._called("tool", found, described, request, caller, deadline, missing)
         return self._by_intent(mine, request, caller, deadline, missing)
 
+    def call(self, name: str, tool: str, arguments: Mapping[str, Any], caller: Caller, deadline: Deadline) -> Called:
+        """What that tool of that backend answers.
+
+        Raises: what `Dispatcher.call` raises; BackendNotFound, ToolNotFound, ToolQuarantined.
+        """
+        backend = self.registry.get(name, caller.scope.grants.may_call)
+        deadline.tell(f"waiting for {backend.table.name}")
+        failed = self.registry.learn([backend], deadline.remaining(), deadline)
+        if failed:
+            raise failed[backend.table.name]
+        return self._dispatcher.call(backend, backend.tool(tool), arguments, caller, deadline, matched_by="backend")
+
     def broadcast(
         self,
         tool: str,

@@ -7,6 +7,8 @@ import difflib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from agora.config.backends import BackendTable
@@ -181,6 +183,17 @@ class Registry:
 
         outcomes = zip(unseen, self._loop.run(every, deadline), strict=True)
         return {backend.table.name: error for backend, error in outcomes if error is not None}
+
+    def learn_soon(self, backends: Iterable[Backend]) -> None:
+        """Start those whose tools were never seen; nobody waits for it, and what fails shows in their health."""
+
+        async def ready(backend: Backend) -> None:
+            with suppress(AgoraError):
+                await backend.link.ready()
+
+        for each in backends:
+            if each.tools is None:
+                self._loop.soon(partial(ready, each))
 
     async def settled(self, backend: Backend, tool: ToolDefinition) -> None:
         """Return if the tool is still what it was approved as, once every list that has changed is read.

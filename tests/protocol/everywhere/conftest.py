@@ -61,8 +61,9 @@ def modern(request: pytest.FixtureRequest, site: Site) -> Link:
 
 @pytest.fixture(scope="session")
 def crossing(tmp_path_factory: pytest.TempPathFactory, minded: Minded) -> Iterator[Site]:
-    """Servers beside which there are others now and then; two of these are shown to clients as their own."""
-    settings = minded.settings | {"gateway.expose": "naughty,giving"}
+    """Servers beside which there are others now and then; those with `shown` in their names are shown to clients."""
+    shown = ",".join(f"shown-{link},again-shown-{link},shown-{link}_" for link in LINKS)
+    settings = minded.settings | {"gateway.expose": shown}
     made = Site(tmp_path_factory.mktemp("crossing"), settings)
     yield made
     made.close()
