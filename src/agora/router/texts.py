@@ -18,6 +18,7 @@ PARTS: Final = 6
 _READ = 2_000
 """Characters of a description that are read: a model reads fewer, and a backend must not make words without end."""
 
+_NAME = 200
 _HEADLINE = 300
 _PROPERTIES = 60
 _INTENT = 4_000
@@ -30,6 +31,8 @@ _PART_ENDS = re.compile(
     r"|然后|接着|并且",
     re.IGNORECASE,
 )
+_BLANKS = re.compile(r"[^\S\n]+")
+_BREAKS = re.compile(r" ?\n[ \n]*")
 _ENUMERATION = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -39,12 +42,12 @@ _FEWEST_WORDS, _FEWEST_UNSPACED = 3, 4
 
 def spoken(name: str) -> str:
     """A name as words, for a model that reads sentences: `github__search_issues` is `github search issues`."""
-    return _NAME_JOINERS.sub(" ", name).strip()
+    return _NAME_JOINERS.sub(" ", name[:_NAME]).strip()
 
 
 def headline(description: str) -> str:
     """The first sentence or paragraph of a description, at most 300 characters."""
-    return _SENTENCE_END.split(description.strip(), maxsplit=1)[0][:_HEADLINE].strip()
+    return _SENTENCE_END.split(_BLANKS.sub(" ", description[:_READ]).strip(), maxsplit=1)[0][:_HEADLINE].strip()
 
 
 def texts_of(name: str, description: str, tools: Sequence[ToolDefinition]) -> tuple[str, ...]:
@@ -57,7 +60,7 @@ def texts_of(name: str, description: str, tools: Sequence[ToolDefinition]) -> tu
     offers = ", ".join(spoken(tool.name) for tool in tools)
     found = [f"{called}: {description[:_READ]}", f"{called}: {offers}"[:_READ]]
     for tool in tools:
-        said = tool.description[:_READ] or tool.title or ""
+        said = (tool.description or tool.title or "")[:_READ]
         found += [f"{spoken(tool.name)}: {said}", f"{spoken(tool.name)}: {headline(said)}"]
     return tuple(found)
 
@@ -65,8 +68,8 @@ def texts_of(name: str, description: str, tools: Sequence[ToolDefinition]) -> tu
 def words_of(tool: ToolDefinition) -> tuple[tuple[str, float], ...]:
     """What the word index reads of a tool, each with the weight of one of its words."""
     return (
-        (tool.name, 2.0),
-        (tool.title or "", 1.0),
+        (tool.name[:_NAME], 2.0),
+        ((tool.title or "")[:_NAME], 1.0),
         (tool.description[:_READ], 1.0),
         (" ".join(_properties(tool.input)), 1.0),
     )
@@ -83,7 +86,8 @@ def questions(intent: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    for piece in _PART_ENDS.split(text):
+    # Without long runs of blanks, over which the pattern for the ends of parts would go again and again.
+    for piece in _PART_ENDS.split(_BREAKS.sub("\n", _BLANKS.sub(" ", text))):
         part = _ENUMERATION.sub("", piece).strip(" \t,.;:，。；")
         if len(_WORD.findall(part)) >= _FEWEST_WORDS or len(_UNSPACED.findall(part)) >= _FEWEST_UNSPACED:
             yield part
@@ -92,5 +96,5 @@ def _parts(text: str) -> Iterator[str]:
 def _properties(schema: Mapping[str, Any]) -> list[str]:
     given = schema.get("properties")
     return (
-        [name[:100] for name in list(given)[:_PROPERTIES] if isinstance(name, str)] if isinstance(given, dict) else []
+        [name[:_NAME] for name in list(given)[:_PROPERTIES] if isinstance(name, str)] if isinstance(given, dict) else []
     )

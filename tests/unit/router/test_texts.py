@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from tests.unit.router.offering import tools
 
@@ -55,3 +57,16 @@ def test_a_request_has_a_bounded_number_of_parts() -> None:
 
     assert len(questions(intent)) == 1 + PARTS
     assert max(map(len, questions(intent))) <= 4_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" + " " * 10**6 + "b", "\n \t" * 10**5, "and " * 10**5, ", " * 10**5, "1. " * 10**5, "。" * 10**6, "и " * 10**5],
+)
+def test_no_text_takes_long_to_be_read(text: str) -> None:
+    began = time.process_time()
+    questions(text)
+    headline(text)
+    texts_of("a", text, tools("a", [(text[:5000], text)]))
+
+    assert time.process_time() - began < 0.5
