@@ -78,6 +78,14 @@ def test_the_doctor_warns_of_backends_that_cannot_be_used_and_shows_no_secret(ru
     assert SECRET not in told.stdout + told.stderr + done.stdout + done.stderr
 
 
+def test_the_doctor_warns_of_a_backend_that_is_exposed_and_is_none(run_agora: RunAgora, file: Path) -> None:
+    assert file.exists()
+    done = run_agora("doctor", "--json", env={"AGORA_GATEWAY_EXPOSE": "WEB,nobody"})
+    rows = [row for row in json.loads(done.stdout)["checks"] if row["name"] == "gateway.expose"]
+    assert [row["message"] for row in rows] == ["no backend is called 'nobody': nothing of it is shown"]
+    assert rows[0]["warning"] is True
+
+
 def test_the_doctor_looks_where_the_child_would(home: Path, tmp_path: Path) -> None:
     home.mkdir()
     name = Path(sys.executable).name

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agora.app.checking_backends import backend_rows
+from agora.app.checking_backends import backend_rows, exposed_rows
 from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.app.indexing import chroma_place
 from agora.app.reviewing import review
@@ -53,6 +53,7 @@ def diagnose(loaded: Loaded) -> list[Row]:
         *_store(store, settings.home / INDEX_FOLDER if settings.index.url == "sqlite" else None),
         *backend_rows(settings.backends),
         *review(settings, store),
+        *exposed_rows(settings.gateway.expose, settings.backends),
     ]
 
 

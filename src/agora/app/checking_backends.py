@@ -25,6 +25,21 @@ def backend_rows(tables: Sequence[BackendTable], env: Mapping[str, str] | None =
     return [_row(table, os.environ if env is None else env) for table in tables]
 
 
+def exposed_rows(expose: Sequence[str], tables: Sequence[BackendTable]) -> list[dict[str, Any]]:
+    """A row, with a warning, for each name of `gateway.expose` that no backend has."""
+    there = {table.name.casefold() for table in tables}
+    some = ", ".join(table.name for table in tables) or "none"
+    return [
+        _bad(
+            {"name": "gateway.expose", "ok": True},
+            f"no backend is called {name!r}: nothing of it is shown",
+            f"Write a table for it, or take it out of `gateway.expose`. There are: {some}.",
+        )
+        for name in expose
+        if name.strip().casefold() not in there
+    ]
+
+
 def _row(table: BackendTable, env: Mapping[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {"name": f"backend {table.name}", "ok": True}
     try:

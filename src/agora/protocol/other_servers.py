@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,13 @@ from agora.router.news import look
 if TYPE_CHECKING:
     from agora.model.route import Called
     from agora.router.gateway import Gateway
+    from agora.router.offering import Offered, Rows
     from agora.router.registry import Backend
 
 OPENING = 2.0
 """Seconds that a list waits for the store, where tools of other servers are in it: what they are stands there."""
+
+KINDS: tuple[Offered, ...] = ("resources", "prompts")
 
 _OPENED = 30.0
 _KEPT = 16
@@ -51,6 +55,7 @@ class OtherServers:
         self._any = any_
         self._opened = opened
         self._taken = frozenset(taken)
+        self._lock = threading.Lock()
         self._kept: dict[object, Seen] = {}
 
     def any(self, caller: Caller) -> bool:
@@ -58,9 +63,24 @@ class OtherServers:
         return self._any(caller)
 
     def marks(self, connection: Connection) -> Mapping[str, object]:
-        """Something for each of `tools` and `backends` that is equal as long as this client sees the same of it."""
+        """Something for every kind of list that is equal as long as this client sees the same of it."""
         caller = connection.listener()
-        return {"tools": (self.any(caller), self._tools_mark(caller, connection)), "backends": self._backends(caller)}
+        any_, gateway = self.any(caller), self._opened(None)
+        nothing = {"tools": (any_, ()), "backends": None, "resources": (), "prompts": ()}
+        if gateway is None:
+            return nothing
+        try:
+            mine = [each for each in gateway.registry.glance() if caller.scope.grants.may_call(each.table.name)]
+        except AgoraError:
+            return nothing
+        found = nothing | {"backends": look(gateway.registry, mine)}
+        if not connection.expose:
+            return found
+        from agora.router.exposing import offers_mark, tools_mark  # noqa: PLC0415 - few sessions see any
+
+        backends = self._exposed(gateway, caller, connection)
+        found["tools"] = any_, tools_mark(backends)
+        return found | {kind: offers_mark(backends, kind) for kind in KINDS}
 
     @property
     def open(self) -> bool:
@@ -90,46 +110,57 @@ class OtherServers:
         gateway.registry.learn_soon(backends)
         mark = tools_mark(backends)
         key = (gateway.registry.version, tuple(each.table.name for each in backends))
-        if (kept := self._kept.get(key)) is None or kept.mark != mark:
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is None or kept.mark != mark:
             found = shown_tools(backends, self._taken)
             owners = {each.name: (each.tool.backend, each.tool.name) for each in found}
-            kept = Seen(tuple(map(row, found)), owners, mark)
-            while len(self._kept) >= _KEPT:
-                self._kept.pop(next(iter(self._kept)), None)
-            self._kept[key] = kept
+            rows = (row(each) for each in found)
+            kept = Seen(tuple(each for each in rows if each is not None), owners, mark)
+            with self._lock:
+                while len(self._kept) >= _KEPT:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[key] = kept
         return kept
+
+    def offered(self, kind: Offered, calling: Calling) -> Mapping[str, Rows]:
+        """The rows of that list of every backend that this client sees, by its name; blocking, some two seconds.
+
+        Raises: what opening the store raises.
+        """
+        caller, connection = calling.caller(), calling.connection
+        if not connection.expose or not self.any(caller):
+            return {}
+        gateway = self._gateway(calling)
+        return gateway.registry.offered(self._exposed(gateway, caller, connection), kind, calling.deadline)
+
+    def is_exposed(self, backend: str, calling: Calling) -> bool:
+        """Whether what that backend has is this client's to see.
+
+        Raises: as `offered`.
+        """
+        if not calling.connection.expose:
+            return False
+        seen = self._exposed(self._gateway(calling), calling.caller(), calling.connection)
+        return backend in {each.table.name for each in seen}
+
+    def ask(self, backend: str, method: str, params: Mapping[str, Any], calling: Calling) -> Mapping[str, Any]:
+        """As `Gateway.ask`."""
+        return self._gateway(calling).ask(backend, method, params, calling.caller(), calling.deadline)
 
     def call(self, owner: tuple[str, str], given: Mapping[str, Any], calling: Calling) -> Called:
         """What that tool of that backend answers. Blocking.
 
         Raises: as `Gateway.call`, and what opening the store raises.
         """
+        return self._gateway(calling).call(*owner, given, calling.caller(), calling.deadline)
+
+    def _gateway(self, calling: Calling) -> Gateway:
         gateway = self._opened(calling.deadline)
         assert gateway is not None, "with a deadline it is opened"
-        return gateway.call(*owner, given, calling.caller(), calling.deadline)
+        return gateway
 
     def _exposed(self, gateway: Gateway, caller: Caller, connection: Connection) -> Sequence[Backend]:
         from agora.router.exposing import exposed  # noqa: PLC0415 - few sessions see any
 
         return exposed(gateway.registry, connection.expose, caller.scope.grants.may_call)
-
-    def _tools_mark(self, caller: Caller, connection: Connection) -> object:
-        from agora.router.exposing import tools_mark  # noqa: PLC0415 - few sessions see any
-
-        gateway = self._opened(None)
-        if gateway is None or not connection.expose:
-            return ()
-        try:
-            return tools_mark(self._exposed(gateway, caller, connection))
-        except AgoraError:
-            return ()
-
-    def _backends(self, caller: Caller) -> object:
-        gateway = self._opened(None)
-        if gateway is None:
-            return None
-        try:
-            mine = [each for each in gateway.registry.glance() if caller.scope.grants.may_call(each.table.name)]
-        except AgoraError:
-            return None
-        return look(gateway.registry, mine)

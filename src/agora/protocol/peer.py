@@ -102,6 +102,8 @@ class Peer:
         self.lifecycle = connection.lifecycle
         self.names: Mapping[str, tuple[str, str]] | None = None
         """Whose each tool of another server is that the client was shown last, by its name there; None if none was."""
+        self.prompts: Mapping[str, tuple[str, str]] | None = None
+        """The same of prompts."""
 
     def close(self) -> None:
         """The client is gone: watch nothing for it."""

@@ -40,6 +40,9 @@ _WAITING_EACH = 64
 _GRACE = 2.0
 """Seconds after its deadline that a call has to stop by itself; then it is answered for."""
 
+_TELLS = 1.0
+"""Seconds that an answer waits for the last notes of progress to be taken."""
+
 _BEAT = 1.0
 """Seconds between two notes of progress to a client that asked for them."""
 
@@ -104,13 +107,15 @@ class Runner:
         finally:
             self._done(name, time.monotonic() - began, outcome)
 
-    async def read(self, ctx: ServerRequestContext[Any, Any], name: str, work: Callable[[Calling], T]) -> T:
+    async def read(
+        self, ctx: ServerRequestContext[Any, Any], name: str, work: Callable[[Calling], T], *, waits: bool = False
+    ) -> T:
         """As `call`, for requests that have no result to put an error into.
 
         Raises: MCPError, with what went wrong in its data.
         """
         try:
-            return await self.call(ctx, name, work)
+            return await self.call(ctx, name, work, waits=waits)
         except AgoraError as error:
             raise protocol_error(error, ctx.protocol_version) from error
 
@@ -125,13 +130,17 @@ class Runner:
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
         calling = Calling(peer.connection, info.name if info else "", info.version if info else "", deadline)
         beats = asyncio.create_task(_beats(ctx, deadline))
-        deadline.follow(_passing(ctx, beats))
+        progress = _Passing(ctx, beats)
+        deadline.follow(progress)
         try:
             with anyio.move_on_after(deadline.seconds + _GRACE):
                 async with places.turns.turn(peer.waiting if places is self._waiting else peer.share):
-                    return await anyio.to_thread.run_sync(
+                    found = await anyio.to_thread.run_sync(
                         lambda: work(calling), abandon_on_cancel=True, limiter=places.threads
                     )
+                # What comes after the answer is told to nobody.
+                await progress.told()
+                return found
         finally:
             beats.cancel()
         # The thread is in something that looks at no deadline, a disk that hangs for one.
@@ -142,29 +151,36 @@ class Runner:
         )
 
 
-def _passing(
-    ctx: ServerRequestContext[Any, Any], beats: asyncio.Task[None]
-) -> Callable[[float, float | None, str | None], None]:
+class _Passing:
     """Passes on the progress that the work itself counts, from whatever thread, in place of seconds."""
-    loop, telling = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
-    async def tell(done: float, total: float | None, words: str | None) -> None:
+    def __init__(self, ctx: ServerRequestContext[Any, Any], beats: asyncio.Task[None]) -> None:
+        self._ctx = ctx
+        self._beats = beats
+        self._loop = asyncio.get_running_loop()
+        self._telling: set[asyncio.Task[None]] = set()
+
+    def __call__(self, done: float, total: float | None, words: str | None) -> None:
+        """Pass one step on."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._begin, done, total, words)
+
+    async def told(self) -> None:
+        """Return when every step that was counted until now has been passed on, or the client does not take it."""
+        if self._telling:
+            await asyncio.wait(self._telling, timeout=_TELLS)
+
+    def _begin(self, done: float, total: float | None, words: str | None) -> None:
+        # Two counts must not mix: the client is promised rising numbers.
+        self._beats.cancel()
+        task = self._loop.create_task(self._tell(done, total, words))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _tell(self, done: float, total: float | None, words: str | None) -> None:
         # The client may be gone, which ends its call by itself.
         with suppress(Exception):
-            await ctx.session.report_progress(done, total, None if words is None else shown(words))
-
-    def begin(done: float, total: float | None, words: str | None) -> None:
-        # Two counts must not mix: the client is promised rising numbers.
-        beats.cancel()
-        task = loop.create_task(tell(done, total, words))
-        telling.add(task)
-        task.add_done_callback(telling.discard)
-
-    def step(done: float, total: float | None, words: str | None) -> None:
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(begin, done, total, words)
-
-    return step
+            await self._ctx.session.report_progress(done, total, None if words is None else shown(words))
 
 
 async def _beats(ctx: ServerRequestContext[Any, Any], deadline: Deadline) -> None:

@@ -18,6 +18,7 @@ from agora.protocol.context import Connection
 from agora.protocol.errors import failed, succeeded
 from agora.protocol.exposing import ExposedTools
 from agora.protocol.lifecycle import Lifecycle, State
+from agora.protocol.offered import OfferedByOthers
 from agora.protocol.other_servers import OtherServers
 from agora.protocol.peer import FindPeer, Peer
 from agora.protocol.prompts.serving import PromptHandlers
@@ -62,8 +63,9 @@ def make_server(
     watching = _watching(find, services.watch, others, log)
     runner = Runner(watching, services.tools.limits.call_seconds, log, done)
     calls = _Calls(services, others, runner)
-    resources = ResourceHandlers(services.resources, services.prompts, runner) if services.resources else None
-    prompts = PromptHandlers(services.prompts, runner) if services.prompts else None
+    offered = OfferedByOthers(others)
+    resources = ResourceHandlers(services.resources, services.prompts, offered, runner) if services.resources else None
+    prompts = PromptHandlers(services.prompts, offered, runner) if services.prompts else None
     watched = _Watched(runner, resources, prompts)
     server = _Server(
         "agora",

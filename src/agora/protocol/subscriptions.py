@@ -46,10 +46,13 @@ loop that serves everybody."""
 _LISTED = {"save", "withdraw", "supersede", "settle", "forget", "restore", "expire", "purge", "replaced"}
 """Changes after which the list of resources is another one."""
 
+_OTHERS = frozenset({"tools", "backends", "offers"})
+"""What the watch says of other servers; each client is told of its own part of it."""
+
 Context = ServerRequestContext[Any, Any]
 
 Marks = Callable[[Connection], Mapping[str, object]]
-"""Gives something for `tools` and `backends` that is equal as long as a client sees the same of them."""
+"""Gives something for `tools`, `backends`, `resources`, `prompts` that is equal as long as a client sees the same."""
 
 
 class Subscriptions:
@@ -59,9 +62,9 @@ class Subscriptions:
     """
 
     def __init__(self, connection: Connection, watch: Watch, marks: Marks, log: Log) -> None:
-        """`watch` tells of changes of the store and, beside it, of prompts, tools and backends.
+        """`watch` tells of changes of the store and, beside it, of prompts and of other servers.
 
-        What it says of tools and backends is told if the `marks` of this client are others too.
+        What it says of these is told as far as the `marks` of this client have become others.
         """
         self._marks = marks
         self._seen: dict[str, object] = {}
@@ -175,7 +178,7 @@ class Subscriptions:
             if given_up.is_set():
                 stop()
             # What became another between what the client has seen last and now.
-            return stop, self._others(frozenset({"tools", "backends"}))
+            return stop, self._others(_OTHERS)
 
         async with self._starting:
             if self._stop is not None:
@@ -194,13 +197,12 @@ class Subscriptions:
 
     def _others(self, changed: frozenset[str]) -> frozenset[str]:
         """What of `changed` is another for this client too. In the watch's thread."""
-        kinds = changed & {"tools", "backends"}
-        if not kinds:
+        if not changed & _OTHERS:
             return changed
         marks = self._marks(self._connection)
-        before = {kind: self._seen.get(kind, marks[kind]) for kind in marks}
+        news = {kind for kind, mark in marks.items() if self._seen.get(kind, mark) != mark}
         self._seen |= marks
-        return changed - {kind for kind in kinds if before[kind] == marks[kind]}
+        return changed - _OTHERS | news
 
     def _known(self, uri: str, ctx: Context) -> None:
         """Return if there can be such a resource; a namespace that it names is reached from now on, as by a call.
@@ -218,7 +220,7 @@ class Subscriptions:
 
     def _take(self, events: tuple[Event, ...], changed: frozenset[str]) -> None:
         news: list[ServerEvent] = [ResourceUpdated(uri) for uri in self._touched(events, changed)]
-        if any(event.operation in _LISTED for event in events):
+        if "resources" in changed or any(event.operation in _LISTED for event in events):
             news.insert(0, ResourcesListChanged())
         if "prompts" in changed:
             news.insert(0, PromptsListChanged())

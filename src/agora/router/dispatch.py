@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from agora.errors import AgoraError
+from agora.errors import AgoraError, PayloadTooLarge
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
@@ -120,6 +120,46 @@ class Dispatcher:
         cached = called.cached is not None
         self._record(replace(made, outcome=outcome, seconds=called.seconds, cached=cached), caller, deadline)
         return self._kept(backend, called, caller, deadline)
+
+    def ask(
+        self, backend: Backend, method: str, params: Mapping[str, Any], caller: Caller, deadline: Deadline
+    ) -> Mapping[str, Any]:
+        """What the backend answers to a method that reads; the record of calls has it before this returns.
+
+        Raises: PayloadTooLarge for more text than one answer may have, with where all of it is kept, or for more
+        than 4 MB of anything else; what `Link.request` raises.
+        """
+        name = backend.table.name
+        made = CallMade(name, method, "read", "method", "backend", _canonical(params))
+        began = time.monotonic()
+        try:
+            answered = self._loop.run(
+                lambda: backend.link.request(
+                    method, params, reads=True, seconds=deadline.remaining(), progress=deadline.progress
+                ),
+                deadline,
+            )
+        except AgoraError as error:
+            self._record(replace(made, outcome=error.code, seconds=time.monotonic() - began), caller, deadline)
+            raise
+        self._record(replace(made, seconds=answered.seconds), caller, deadline)
+        texts, words, files = results.weighed(answered.result)
+        if files > results.MEDIA_BYTES:
+            raise PayloadTooLarge(
+                method, f"{name} answers {files} bytes, and at most {results.MEDIA_BYTES} are passed on", files
+            )
+        if words > self.result_bytes:
+            content = "\n\n".join(texts).encode("utf-8", "backslashreplace").decode("utf-8")
+            clean = self._keeping.clean(content)[0].encode("utf-8")
+            kept = self._keeping.keep(name, method, clean, caller, deadline)
+            where = f"agora_get with the id {kept['id']} reads it, a piece at a time." if "id" in kept else None
+            raise PayloadTooLarge(
+                method,
+                f"{name} answers {words} bytes, and at most {self.result_bytes} are passed on",
+                words,
+                hint=where,
+            )
+        return answered.result
 
     @staticmethod
     def _admitted(backend: Backend, tool: ToolDefinition, given: Mapping[str, Any], decided: Verdict) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agora.model.backend import ToolDefinition
 from agora.router.naming import Owned, table_of
+from agora.router.offering import Offered
 from agora.router.policy import Verdict, verdict
 from agora.router.registry import Backend, Registry
 
@@ -35,6 +36,11 @@ def exposed(registry: Registry, names: Sequence[str], allowed: Allowed) -> list[
 def tools_mark(backends: Sequence[Backend]) -> object:
     """Something that is equal as long as the tools of these backends are shown alike."""
     return tuple((each.table, None if each.tools is None else each.tools.approved) for each in backends)
+
+
+def offers_mark(backends: Sequence[Backend], kind: Offered) -> object:
+    """Something that is equal as long as the resources or prompts of these backends are shown alike."""
+    return tuple((each.table.name, each.offers.versions[kind]) for each in backends)
 
 
 def shown_tools(backends: Sequence[Backend], taken: Collection[str]) -> list[Shown]:

@@ -173,6 +173,17 @@ class Gateway:
             raise failed[backend.table.name]
         return self._dispatcher.call(backend, backend.tool(tool), arguments, caller, deadline, matched_by="backend")
 
+    def ask(
+        self, name: str, method: str, params: Mapping[str, Any], caller: Caller, deadline: Deadline
+    ) -> Mapping[str, Any]:
+        """What that backend answers to a request that reads, as the protocol has it.
+
+        Raises: BackendNotFound; what `Dispatcher.ask` raises.
+        """
+        backend = self.registry.get(name, caller.scope.grants.may_call)
+        deadline.tell(f"waiting for {backend.table.name}")
+        return self._dispatcher.ask(backend, method, params, caller, deadline)
+
     def broadcast(
         self,
         tool: str,

@@ -12,16 +12,20 @@ if TYPE_CHECKING:
     from agora.router.registry import Backend, Registry
 
 
-class News:
-    """Answers, each time, what has become another since the time before: `backends`, `tools`, or nothing.
+WORDS = ("backends", "tools", "offers")
 
-    `tools` covers everything that a session can see of a backend in its own lists; `backends` how they are.
+
+class News:
+    """Answers, each time, what has become another since the time before: `backends`, `tools`, `offers`, or nothing.
+
+    `tools` covers their tools and which of them there are, `offers` their lists of resources and prompts, `backends`
+    how they are.
     """
 
     def __init__(self, gateway: Callable[[], Gateway | None]) -> None:
         """`gateway` gives the way to them, or None as long as it is not open."""
         self._gateway = gateway
-        self._last: tuple[object, object] = (None, None)
+        self._last: tuple[object, ...] = (None, None, None)
 
     def __call__(self) -> frozenset[str]:
         """The words; blocking, some microseconds a backend."""
@@ -34,9 +38,9 @@ class News:
         except AgoraError:
             # The store does not answer, or the server ends: the next look sees what has changed until then.
             return frozenset()
-        before, self._last = self._last, (look(registry, backends), registry.version)
-        words = (word for word, was, now in zip(("backends", "tools"), before, self._last, strict=True) if was != now)
-        return frozenset(words)
+        offers = tuple(tuple(each.offers.versions.values()) for each in backends)
+        before, self._last = self._last, (look(registry, backends), registry.version, offers)
+        return frozenset(word for word, was, now in zip(WORDS, before, self._last, strict=True) if was != now)
 
 
 def look(registry: Registry, backends: Iterable[Backend]) -> object:
@@ -45,7 +49,10 @@ def look(registry: Registry, backends: Iterable[Backend]) -> object:
     return (
         None if trouble is None else str(trouble),
         tuple(
-            (each.table, each.link.state, each.link.health.state, each.link.health.last_error, each.tools, each.trouble)
+            (
+                *(each.table, each.link.state, each.link.health.state, each.link.health.last_error),
+                *(each.tools, each.trouble, each.offers.trouble),
+            )
             for each in backends
         ),
     )

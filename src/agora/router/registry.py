@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from agora.ports.log import Log
 from agora.router import listing
 from agora.router.link import Expand, Link
 from agora.router.loop import LoopThread
+from agora.router.offering import CHANGED, Offered, Offers, Rows
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks for what a person has approved, where nobody makes a call meanwhile."""
@@ -65,8 +66,10 @@ class Backend:
         """None until it was seen once, in this process or before."""
         self.relisting: asyncio.Task[None] | None = None
         self.changed_again = False
+        self.offers = Offers()
+        """Its lists of resources and prompts."""
         self.trouble: str | None = None
-        """Why its list could not be read when that was last tried."""
+        """Why its list of tools could not be read when that was last tried."""
 
     def tool(self, name: str) -> ToolDefinition:
         """The tool of that name, as it was approved.
@@ -108,6 +111,7 @@ class Registry:
         self._expand = expand
         self._identity = identity
         self._lock = threading.Lock()
+        self._polling = threading.Lock()
         self._backends: dict[str, Backend] = {}
         self.version = 0
         """Grows with every change of backends and of their tools."""
@@ -129,11 +133,13 @@ class Registry:
         return self.all()
 
     def _polled(self) -> list[Backend]:
-        tables = self._tables.poll()
-        with self._lock:
-            if tables is not None:
-                self._take(tables)
-            return list(self._backends.values())
+        # One after the other, or an older version of the tables could be taken after a newer one.
+        with self._polling:
+            tables = self._tables.poll()
+            with self._lock:
+                if tables is not None:
+                    self._take(tables)
+                return list(self._backends.values())
 
     def find(self, name: str, allowed: Callable[[str], bool]) -> Backend | None:
         """The backend of that name, in any case, if there is one that the caller may use."""
@@ -194,6 +200,17 @@ class Registry:
         for each in backends:
             if each.tools is None:
                 self._loop.soon(partial(ready, each))
+
+    def offered(self, backends: Sequence[Backend], kind: Offered, deadline: Deadline) -> dict[str, Rows]:
+        """What each of them has of that kind, all asked at once; nothing of one that does not answer soon."""
+        if not backends:
+            return {}
+
+        async def every() -> list[Rows]:
+            return await asyncio.gather(*(each.offers.rows(each.link, kind) for each in backends))
+
+        names = (each.table.name for each in backends)
+        return dict(zip(names, self._loop.run(every, deadline), strict=True))
 
     async def settled(self, backend: Backend, tool: ToolDefinition) -> None:
         """Return if the tool is still what it was approved as, once every list that has changed is read.
@@ -282,6 +299,8 @@ class Registry:
     def _changed(self, link: Link, method: str, params: Mapping[str, Any]) -> None:
         del params
         backend, session = self._of(link), link.session
+        if backend is not None and method in CHANGED:
+            backend.offers.forget(CHANGED[method])
         if method != "notifications/tools/list_changed" or backend is None or session is None:
             return
         if backend.relisting is not None:

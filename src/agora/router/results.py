@@ -12,6 +12,7 @@ MEDIA_BYTES = 4_000_000
 """Pictures and sounds that go through whole, in bytes of their base64; a screenshot has some hundred thousand."""
 
 _MEDIA = ("image", "audio")
+_BINARY = ("data", "blob")
 
 
 def read(result: Mapping[str, Any]) -> ToolResult:
@@ -39,6 +40,28 @@ def whole(result: ToolResult) -> bytes:
     if result.structured is not None:
         texts.append(_json(result.structured))
     return "\n\n".join(texts).encode("utf-8", "backslashreplace")
+
+
+def weighed(answer: Mapping[str, Any]) -> tuple[list[str], int, int]:
+    """The texts in an answer of whatever shape, and the bytes of all words in it and of the files in it."""
+    texts: list[str] = []
+    words = files = 0
+    stack: list[object] = [answer]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, Mapping):
+            for name, value in each.items():
+                if name in _BINARY and isinstance(value, str):
+                    files += len(value)
+                    continue
+                if name == "text" and isinstance(value, str):
+                    texts.append(value)
+                stack.append(value)
+        elif isinstance(each, list):
+            stack.extend(reversed(each))
+        elif isinstance(each, str):
+            words += len(each.encode("utf-8", "surrogatepass"))
+    return texts, words, files
 
 
 def size(result: ToolResult) -> int:

@@ -8,6 +8,8 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from agora.protocol.context import Calling
+from agora.protocol.offered import OfferedByOthers, owned_by
 from agora.protocol.prompts.prompts import Prompts
 from agora.protocol.resources.resources import Resources
 from agora.protocol.resources.table import MIME, TEMPLATES
@@ -19,7 +21,8 @@ Context = ServerRequestContext[Any, Any]
 class ResourceHandlers:
     """Answers what clients ask of resources."""
 
-    def __init__(self, resources: Resources, prompts: Prompts | None, runner: Runner) -> None:
+    def __init__(self, resources: Resources, prompts: Prompts | None, others: OfferedByOthers, runner: Runner) -> None:
+        self._others = others
         self._resources = resources
         self._prompts = prompts
         self._runner = runner
@@ -27,18 +30,23 @@ class ResourceHandlers:
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         """Answer `resources/list`."""
         cursor = params.cursor if params else None
-        rows, following = await self._runner.read(
-            ctx,
-            "resources/list",
-            lambda calling: self._resources.listed(calling.caller(), cursor, calling.deadline),
-        )
-        return types.ListResourcesResult(
-            resources=[
+
+        def listed(calling: Calling) -> tuple[list[types.Resource], str | None]:
+            rows, following = self._resources.listed(calling.caller(), cursor, calling.deadline)
+            own = [
                 types.Resource(uri=row.uri, name=row.name, title=row.title, description=row.description, mime_type=MIME)
                 for row in rows
-            ],
-            next_cursor=following,
+            ]
+            return own + (self._others.resources(calling) if cursor is None else []), following
+
+        found, following = await self._runner.read(
+            # With others' lists in it, it does little but wait for them.
+            ctx,
+            "resources/list",
+            listed,
+            waits=bool(self._runner.find(ctx).connection.expose),
         )
+        return types.ListResourcesResult(resources=found, next_cursor=following)
 
     async def templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -62,6 +70,10 @@ class ResourceHandlers:
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         """Answer `resources/read`."""
         uri = str(params.uri)
+        if (owner := owned_by(uri)) is not None:
+            return await self._runner.read(
+                ctx, "resources/read", lambda calling: self._others.read(owner, calling), waits=True
+            )
         text = await self._runner.read(ctx, "resources/read", lambda calling: self._resources.read(uri, calling))
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type=MIME, text=text)],
@@ -83,7 +95,7 @@ class ResourceHandlers:
             prompts, name = self._prompts, ref.name
             values = (
                 ()
-                if prompts is None
+                if prompts is None or name in (self._runner.find(ctx).prompts or ())
                 else await self._runner.read(
                     ctx, "completion/complete", lambda _: prompts.complete(name, argument.name, argument.value)
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
@@ -13,8 +13,10 @@ from agora.model.route import Called
 from agora.protocol.fence import closing_line, mark_beside, opening_line
 from agora.protocol.tools.gateway import MEDIA
 from agora.protocol.tools.gateway import called as facts_of
-from agora.router.exposing import Shown
 from agora.unseen import in_json, shown
+
+if TYPE_CHECKING:
+    from agora.router.exposing import Shown
 
 META = "agora/call"
 """Member of a result's `_meta` with what Agora knows of the call."""
@@ -23,21 +25,28 @@ DESCRIPTION = 1_000
 TITLE = 200
 """Characters of what a stranger says of its tool that go into a client's prompt."""
 
+_DEEPEST = 64
+"""Levels of a schema that go to clients: not every reader of JSON takes a hundred."""
+
 _SAYING = ("description", "title", "$comment")
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
 
-def row(found: Shown) -> types.Tool:
-    """One tool in `tools/list`.
+def row(found: Shown) -> types.Tool | None:
+    """One tool in `tools/list`; None for one whose schema is too deep for clients, which agora_route calls.
 
     Its result has no schema here: what is too long is cut, and would not meet it.
     """
     tool = found.tool
+    try:
+        schema = _schema(tool.input, _DEEPEST)
+    except _TooDeepError:
+        return None
     return types.Tool(
         name=found.name,
         title=None if tool.title is None else shown(tool.title)[:TITLE],
         description=f"[{tool.backend}] {shown(tool.description)[:DESCRIPTION]}".rstrip(),
-        input_schema={**_readable(tool.input), "type": "object"},
+        input_schema={**schema, "type": "object"},
         annotations=_hints(found),
     )
 
@@ -48,7 +57,7 @@ def result(called: Called) -> types.CallToolResult:
     The last one says too where the rest of a long result is.
     """
     answer = called.result
-    blocks = [_block(each) for each in (*answer.content, *answer.media)]
+    blocks = [block(each) for each in (*answer.content, *answer.media)]
     if answer.structured is not None and not any(isinstance(each, types.TextContent) for each in blocks):
         # Many clients show text alone; what says the same as the structured content was left out before.
         words = json.dumps(answer.structured, ensure_ascii=False, separators=(",", ":"))
@@ -82,28 +91,41 @@ def _hints(found: Shown) -> types.ToolAnnotations:
     )
 
 
-def _readable(schema: Mapping[str, Any]) -> dict[str, Any]:
+class _TooDeepError(Exception):
+    """A schema has more levels than `_DEEPEST`."""
+
+
+def _schema(schema: Mapping[str, Any], left: int) -> dict[str, Any]:
     """A schema whose texts for readers hide nothing; names and values are what calls are checked by, and stay."""
-    return {name: _part(name, value) for name, value in schema.items()}
+    if not left:
+        raise _TooDeepError
+    return {name: _part(name, value, left - 1) for name, value in schema.items()}
 
 
-def _part(name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
+def _part(name: str, value: Any, left: int) -> Any:  # noqa: ANN401 - JSON
+    if not left:
+        raise _TooDeepError
     if isinstance(value, str):
         return shown(value) if name in _SAYING else value
     if isinstance(value, Mapping):
-        return _readable(value)
-    return [_part("", each) for each in value] if isinstance(value, list) else value
+        return _schema(value, left)
+    return [_part("", each, left - 1) for each in value] if isinstance(value, list) else value
 
 
-def _block(given: Mapping[str, Any]) -> types.ContentBlock:
+def block(given: Mapping[str, Any]) -> types.ContentBlock:
+    """A block of a stranger's answer; what is none is told as text."""
     try:
-        block = _BLOCK.validate_python(dict(given))
+        found = _BLOCK.validate_python(dict(given))
     except ValidationError:
         return _text(in_json(json.dumps(given, ensure_ascii=False)))
-    if isinstance(block, types.TextContent):
-        # Line ends stay as they are: an agent may write back what it has read.
-        block.text = "\r\n".join(map(shown, block.text.split("\r\n")))
-    return block
+    if isinstance(found, types.TextContent):
+        found.text = readable(found.text)
+    return found
+
+
+def readable(text: str) -> str:
+    """A stranger's text in which nothing is hidden; line ends stay: an agent may write back what it has read."""
+    return "\r\n".join(map(shown, text.split("\r\n")))
 
 
 def _rest(cut: Mapping[str, Any] | None) -> Sequence[str]:

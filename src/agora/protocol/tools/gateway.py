@@ -191,7 +191,7 @@ def backend(each: Backend, caller: Caller) -> dict[str, Any]:
             **details,
             "tools": None if tools is None else len(tools.approved),
             "quarantined": None if tools is None else sorted(tools.quarantined) or None,
-            "list_error": each.trouble,
+            "list_error": each.trouble or each.offers.trouble,
         }
     )
 
