@@ -37,6 +37,9 @@ _stubborn = threading.Event()
 _cancelled: list[Any] = []
 _grandchildren: list[subprocess.Popen[bytes]] = []
 _changed = threading.Event()
+_open = threading.Condition()
+_open_now: list[Any] = []
+_open_most = [0, 0]
 
 
 def write(raw: bytes) -> None:
@@ -108,12 +111,33 @@ def append(number: Any, given: dict[str, Any]) -> None:
     TOOLS[given.get("then", "echo")](number, given)
 
 
+def read_marked(number: Any, given: dict[str, Any]) -> None:
+    """As `append`, but for its name: Agora takes it for a tool that only reads."""
+    append(number, given)
+
+
 def die(_number: Any, given: dict[str, Any]) -> None:
     sys.stderr.write(f"{given.get('words', 'something broke')}\n")
     sys.stderr.flush()
     if given.get("signal"):
         os.kill(os.getpid(), int(given["signal"]))
     os._exit(int(given.get("status", 3)))
+
+
+def together(number: Any, given: dict[str, Any]) -> None:
+    """Answers once `wanted` calls of it are open at the same time, or after `seconds`, with the most that ever were."""
+
+    def wait() -> None:
+        with _open:
+            _open_now.append(number)
+            _open_most.append(max(len(_open_now), *_open_most))
+            _open.notify_all()
+            _open.wait_for(lambda: _open_most[-1] >= int(given["wanted"]), float(given.get("seconds", 20.0)))
+            most = _open_most[-1]
+            _open_now.remove(number)
+        answer(number, result("together", most=most))
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def half(_number: Any, _given: dict[str, Any]) -> None:
@@ -293,10 +317,10 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
     for tool in (
         *(echo, append, die, half, junk, invalid_utf8, late, never, big, huge, not_json, nan, batch, wrong_id, twice),
         *(change_tools, progress, ask, noise, words, close_output, close_input, stop_reading, stubborn, grandchildren),
-        *(leave, surroundings, cancelled, fail),
+        *(leave, surroundings, cancelled, fail, read_marked, together),
     )
 }
-READING = {"echo", "late", "big", "huge", "surroundings", "cancelled", "progress"}
+READING = {"echo", "late", "big", "huge", "surroundings", "cancelled", "progress", "read_marked", "together"}
 
 
 def listed() -> list[dict[str, Any]]:
