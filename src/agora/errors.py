@@ -154,7 +154,7 @@ class ToolQuarantined(AccessDenied):
     """The backend has changed what this tool says of itself; until a person approves that, it is not called."""
 
     code = "tool_quarantined"
-    default_hint = "agora_backends shows what changed; a person has to approve it first."
+    default_hint = "A person has to approve it first: `agora backends diff` shows what changed."
 
 
 class BackendError(AgoraError):
