@@ -192,6 +192,7 @@ class BackendTimeout(BackendError):
     """The backend did not answer in time, and was told that nobody waits any more."""
 
     code = "backend_timeout"
+    default_hint = "Try again, or have `timeout` in its table raised if it needs longer."
     retryable = True
 
 
@@ -199,6 +200,7 @@ class BackendRefused(BackendError):
     """The backend answered with an error of the protocol; `number` is its code, `data` what came with it."""
 
     code = "backend_refused"
+    default_hint = "The message is the backend's own; agora_route with dry_run shows what the tool takes."
 
     def __init__(
         self, backend: str, message: str, number: int, data: object = None, *, hint: str | None = None
@@ -217,6 +219,7 @@ class BackendProtocolError(BackendError):
     """What the backend sends is not what the protocol asks for."""
 
     code = "backend_protocol_error"
+    default_hint = "Its authors should know: calling again is of no use."
 
 
 class OutcomeUnknown(BackendError):

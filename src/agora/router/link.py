@@ -131,9 +131,11 @@ class Link:
         began = self._monotonic()
         ends = began + seconds
         await self._pace.wait(seconds)
+        # Given back where it was taken: a changed table brings others.
+        places = self._places
         try:
             async with asyncio.timeout(max(0.001, ends - self._monotonic())):
-                await self._places.acquire()
+                await places.acquire()
         except TimeoutError:
             raise BackendUnavailable(
                 self.table.name,
@@ -145,7 +147,7 @@ class Link:
             return await self._tried(method, params, _Try(reads, ends, progress, check))
         finally:
             self.running -= 1
-            self._places.release()
+            places.release()
 
     async def _tried(self, method: str, params: Mapping[str, Any], given: _Try) -> Answered:
         attempt = 0

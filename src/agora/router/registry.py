@@ -113,6 +113,8 @@ class Registry:
         self._lock = threading.Lock()
         self._polling = threading.Lock()
         self._backends: dict[str, Backend] = {}
+        self._due: tuple[BackendTable, ...] | None = None
+        """Tables that are not taken up yet: the store may not have been there when they came."""
         self.version = 0
         """Grows with every change of backends and of their tools."""
         self._looked = 0.0
@@ -137,8 +139,10 @@ class Registry:
         with self._polling:
             tables = self._tables.poll()
             with self._lock:
-                if tables is not None:
-                    self._take(tables)
+                self._due = self._due if tables is None else tables
+                if self._due is not None:
+                    self._take(self._due)
+                    self._due = None
                 return list(self._backends.values())
 
     def find(self, name: str, allowed: Callable[[str], bool]) -> Backend | None:
@@ -245,26 +249,37 @@ class Registry:
                 self.version += 1
 
     def _take(self, tables: tuple[BackendTable, ...]) -> None:
+        # What the store says comes first: if it cannot be asked, nothing has changed.
+        known = {
+            table.name: self._pins.known(table.name, self._identity(table)) for table in tables if self._new(table)
+        }
         before, self._backends = self._backends, {}
         for table in tables:
-            key, identity = table.name.casefold(), self._identity(table)
-            backend = before.pop(key, None)
+            key = table.name.casefold()
+            backend = before.get(key)
             if backend is None or backend.table.name != table.name:
-                backend = Backend(table, identity, self._link(table))
-                backend.tools = self._pins.known(table.name, identity)
-            elif backend.table != table:
-                self._replace(backend, table, identity)
+                backend = Backend(table, self._identity(table), self._link(table))
+                backend.tools = known[table.name]
+            else:
+                del before[key]
+                if backend.table != table:
+                    self._replace(backend, table, known)
             self._backends[key] = backend
         for gone in before.values():
             self._loop.soon(gone.link.close)
         self.version += 1
 
-    def _replace(self, backend: Backend, table: BackendTable, identity: str) -> None:
+    def _new(self, table: BackendTable) -> bool:
+        """Whether what is known of a table's tools is not at hand: another name, or another program."""
+        backend = self._backends.get(table.name.casefold())
+        return backend is None or backend.table.name != table.name or backend.identity != self._identity(table)
+
+    def _replace(self, backend: Backend, table: BackendTable, known: Mapping[str, Pinned | None]) -> None:
         restart = _program(backend.table) != _program(table)
         backend.table, link = table, backend.link
-        if identity != backend.identity:
-            backend.identity = identity
-            backend.tools = self._pins.known(table.name, identity)
+        if table.name in known:
+            backend.identity = self._identity(table)
+            backend.tools = known[table.name]
         self._loop.soon(lambda: link.replace(table, restart=restart))
 
     def _link(self, table: BackendTable) -> Link:

@@ -222,6 +222,20 @@ async def test_no_more_calls_run_at_once_than_the_table_says() -> None:
     assert script.most == 3
 
 
+async def test_calls_of_before_a_change_of_the_table_give_no_places_to_those_after_it() -> None:
+    hold = asyncio.Event()
+    script = Script(hold, hold)
+    to = link(script, concurrency=2)
+    earlier = [asyncio.create_task(ask(to)) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    await to.replace(BackendTable("b", "http", url="http://b", concurrency=1), restart=False)
+    hold.set()
+    await asyncio.gather(*earlier)
+    script.most = 0
+    await asyncio.gather(*(ask(to) for _ in range(10)))
+    assert script.most == 1
+
+
 async def test_a_call_that_gets_no_place_in_time_was_not_sent() -> None:
     script = Script(asyncio.Event())
     to = link(script, concurrency=1)
