@@ -224,7 +224,7 @@ class Exchanges:
         if unknown and self._headers.session and message.get("method") != "initialize" and not read_it:
             # A message of a session that is not known was not dealt with, and never will be.
             self._lose()
-            raise self._wording.unavailable("it knows the session no longer", "Try again: a new one is begun.")
+            raise self._wording.forgotten()
         if error is not None and asks and status not in {401, 403, 429, 503} and (ours or status < 500):
             self._deliver({"jsonrpc": "2.0", "id": message["id"], "error": error})
             return

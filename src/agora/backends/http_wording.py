@@ -14,6 +14,7 @@ from urllib.parse import unquote_plus, urlsplit
 
 from agora.config.backends import BackendTable
 from agora.errors import BackendError, BackendProtocolError, BackendUnavailable, OutcomeUnknown
+from agora.ports.backends import SessionForgotten
 
 _SHOWN = 300
 """Characters of the server's own words at most."""
@@ -57,6 +58,10 @@ class Wording:
             f"{self.origin} cannot be reached: {self.plain(reason)}",
             hint=f"See whether the server runs, and look at `url` of the backend {self._name!r}.",
         )
+
+    def forgotten(self) -> SessionForgotten:
+        """The server lives, and the session does not."""
+        return SessionForgotten(self._name, "it knows the session no longer", hint="Try again: a new one is begun.")
 
     def unavailable(self, reason: str, hint: str | None = None) -> BackendUnavailable:
         """The message was not dealt with, and could not be."""

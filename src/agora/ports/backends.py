@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from agora.config.backends import BackendTable
+from agora.errors import BackendUnavailable
 from agora.model.backend import ServerInfo
 
 Told = Callable[[str, Mapping[str, Any]], None]
@@ -11,6 +12,10 @@ Told = Callable[[str, Mapping[str, Any]], None]
 
 Progress = Callable[[float, float | None, str | None], None]
 """Told how far a request is: progress, total and a message, as the backend sends them."""
+
+
+class SessionForgotten(BackendUnavailable):
+    """The backend answers, and knows the session no longer: the request was not dealt with, a new session will do."""
 
 
 class Session(Protocol):

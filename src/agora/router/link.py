@@ -16,7 +16,7 @@ from agora.errors import (
     BackendUnavailable,
     OutcomeUnknown,
 )
-from agora.ports.backends import Connector, Progress, Session
+from agora.ports.backends import Connector, Progress, Session, SessionForgotten
 from agora.ports.log import Log
 from agora.router.health import Health
 from agora.router.pace import Pace
@@ -150,7 +150,7 @@ class Link:
             places.release()
 
     async def _tried(self, method: str, params: Mapping[str, Any], given: _Try) -> Answered:
-        attempt = 0
+        attempt, renewed = 0, False
         while True:
             attempt += 1
             self.health.admit()
@@ -160,6 +160,11 @@ class Link:
                 self.health.succeeded()
                 raise
             except BackendError as error:
+                if isinstance(error, SessionForgotten) and not renewed:
+                    # It has answered, so nothing is wrong with it; but a new session at every turn is no use.
+                    self.health.let_go()
+                    renewed, attempt = True, attempt - 1
+                    continue
                 self.health.failed(error.message)
                 await self._end_if_hung()
                 pause = self.table.retry_delay * 2.0 ** (attempt - 1)

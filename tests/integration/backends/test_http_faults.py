@@ -11,6 +11,7 @@ import pytest
 from tests.integration.backends.http_rig import Client, Reply, Rude, client, on_a_loop
 
 from agora.errors import BackendError, BackendProtocolError, BackendUnavailable, OutcomeUnknown
+from agora.ports.backends import SessionForgotten
 
 TOKEN = "tok-1234567890abcdef"  # noqa: S105 - of a server in this test
 
@@ -136,7 +137,7 @@ async def test_a_server_that_knows_the_session_no_longer_ends_it(status: int, bo
 
     async with Rude().running() as server, client(server.url) as one:
         server.script = [forgotten]
-        assert (await fails(one, BackendUnavailable, "session")).retryable
+        assert (await fails(one, SessionForgotten, "session")).retryable
         assert one.lost == ["the server knows the session no longer"]
         assert not one.alive()
         await fails(one, BackendUnavailable, "session")
@@ -590,7 +591,7 @@ async def test_a_session_that_ends_does_not_take_away_the_answer_that_is_on_its_
         server.script = [slow, gone]
         call = asyncio.create_task(one.call("echo"))
         await server.until(lambda: len(server.bodies("tools/call")) == 1)
-        await fails(one, BackendUnavailable, "session")
+        await fails(one, SessionForgotten, "session")
         go.set()
         assert await call == "after all"
         assert len(one.lost) == 1

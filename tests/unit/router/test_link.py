@@ -18,6 +18,7 @@ from agora.errors import (
     RateLimited,
     ToolQuarantined,
 )
+from agora.ports.backends import SessionForgotten
 from agora.router.health import FAILURES, FIRST_PAUSE, LONGEST_PAUSE
 from agora.router.link import Answered, Link
 from agora.testing import SilentLog
@@ -343,3 +344,20 @@ async def test_what_is_to_be_done_with_a_new_session_is_done_before_the_first_ca
     script.sessions[0].told("notifications/tools/list_changed", {})
     assert script.asked == ["tools/list", "tools/call", "tools/call"]
     assert order == ["listed", "notifications/tools/list_changed"]
+
+
+async def test_a_session_that_the_backend_has_forgotten_is_begun_anew_and_is_no_failure() -> None:
+    script = Script({}, SessionForgotten("b", "unknown session"), {"n": 2})
+    to = link(script, max_retries=0)
+    await ask(to)
+    answered = await ask(to, reads=False)
+    assert (answered.result, answered.attempts) == ({"n": 2}, 1)
+    assert (to.health.state, script.connected) == ("healthy", 2)
+
+
+async def test_a_backend_that_forgets_every_session_at_once_fails() -> None:
+    script = Script(*[SessionForgotten("b", "unknown session")] * 2)
+    to = link(script, max_retries=0)
+    with pytest.raises(BackendUnavailable, match="unknown session"):
+        await ask(to)
+    assert (to.health.state, script.connected) == ("degraded", 2)
