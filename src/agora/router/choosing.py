@@ -11,7 +11,7 @@ from agora.model.deadline import Deadline
 from agora.ports.log import Log
 from agora.router.catalogue import Catalogue, Matrix
 from agora.router.gateway import Candidate, Choice
-from agora.router.named import tool_named
+from agora.router.named import tools_meant
 from agora.router.policy import verdict
 from agora.router.registry import Backend
 from agora.router.select import Candidate as Ranked
@@ -69,11 +69,11 @@ class MeaningChooser:
         chosen = decide(found, reads, self._settings)
         return Choice(tuple(map(_shown, found.candidates)), None if chosen is None else _shown(chosen), tuple(degraded))
 
-    def named(self, target: str, backends: Sequence[Backend]) -> tuple[str, str] | None:
-        """As `Chooser.named`."""
+    def meant(self, target: str, backends: Sequence[Backend]) -> tuple[tuple[str, str], ...]:
+        """As `Chooser.meant`."""
         with self._changed:
             self._take(backends)
-            return tool_named(target, self._catalogue, frozenset(each.table.name for each in backends))
+            return tools_meant(target, self._catalogue, frozenset(each.table.name for each in backends))
 
     def ranked(self, query: str, backends: Sequence[Backend], limit: int, deadline: Deadline) -> Choice:
         """As `Chooser.ranked`."""

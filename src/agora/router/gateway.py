@@ -56,8 +56,8 @@ class Chooser(Protocol):
         """The best backends with their best tools, or the best tools of one alone; others have no influence."""
         ...
 
-    def named(self, target: str, backends: Sequence[Backend]) -> tuple[str, str] | None:
-        """Backend and tool that `target` names: a tool that one alone has, or one with its backend before it."""
+    def meant(self, target: str, backends: Sequence[Backend]) -> Sequence[tuple[str, str]]:
+        """Backend and tool of everything that `target` can be the name of, with or without its backend before it."""
         ...
 
     def ranked(self, query: str, backends: Sequence[Backend], limit: int, deadline: Deadline) -> Choice:
@@ -141,7 +141,7 @@ class Gateway:
         """What the tool that is meant answers, or the candidates if it is not clear which one is meant.
 
         In this order: the name of a backend, in any case; the name of a tool that one backend alone has; what is
-        wanted, in words.
+        wanted, in words. Nothing is called by a name that several tools have.
 
         Raises: what `Dispatcher.call` raises; BackendNotFound, ToolNotFound.
         """
@@ -154,11 +154,19 @@ class Gateway:
             self.registry.get(request.target, allowed)
         mine = [each for each in self.registry.all() if allowed(each.table.name)]
         missing = self._learned(mine, deadline)
-        named = self._chooser.named(request.target.strip(), mine)
-        if named is not None:
-            found = next(each for each in mine if each.table.name == named[0])
-            described = describe(found, found.tool(named[1]), Candidate(*named))
+        name = request.target.strip()
+        meant = self._chooser.meant(name, mine)
+        if len(meant) == 1:
+            found = next(each for each in mine if each.table.name == meant[0][0])
+            tool = self.registry.newest(found, meant[0][1], deadline)
+            described = describe(found, tool, Candidate(found.table.name, tool.name))
             return self._called("tool", found, described, request, caller, deadline, missing)
+        if meant:
+            # The name of several is no wish in words: whose tool it is, nobody guesses.
+            return Routed("none", candidates=_listed(meant, mine), not_searched=missing)
+        for each in mine:
+            if each.tools is not None and name in each.tools.quarantined:
+                each.tool(name)
         return self._by_intent(mine, request, caller, deadline, missing)
 
     def call(self, name: str, tool: str, arguments: Mapping[str, Any], caller: Caller, deadline: Deadline) -> Called:
@@ -253,7 +261,7 @@ class Gateway:
         if failed:
             raise failed[backend.table.name]
         if request.tool is not None:
-            tool = backend.tool(request.tool)
+            tool = self.registry.newest(backend, request.tool, deadline)
             described = describe(backend, tool, Candidate(backend.table.name, tool.name))
             return self._called("backend", backend, described, request, caller, deadline, {})
         if request.intent is not None:
@@ -350,6 +358,17 @@ def _kept_out(tool: ToolDefinition, backend: Backend, found: Verdict) -> AccessD
         f"{backend.table.name}: {tool.name!r} may change something, and a broadcast calls what reads. {found.words}",
         hint=f"Call it with agora_route, or have `allow` in the table of {backend.table.name} name it.",
     )
+
+
+def _listed(meant: Sequence[tuple[str, str]], backends: Sequence[Backend]) -> tuple[Described, ...]:
+    """The tools of these names, as far as there are any."""
+    by_name = {each.table.name: each for each in backends}
+    found = []
+    for name, tool in meant:
+        tools = by_name[name].tools
+        if tools is not None and tool in tools.approved:
+            found.append(describe(by_name[name], tools.approved[tool], Candidate(name, tool)))
+    return tuple(found)
 
 
 def describe(backend: Backend, tool: ToolDefinition, candidate: Candidate) -> Described:

@@ -20,28 +20,31 @@ def backend_named(target: str, catalogue: Catalogue, allowed: frozenset[str] | N
     return alike[0] if len(alike) == 1 else None
 
 
-def tool_named(target: str, catalogue: Catalogue, allowed: frozenset[str] | None = None) -> tuple[str, str] | None:
-    """Backend and tool that `target` names: a tool that one backend alone has, or one with its backend before it.
+def tools_meant(
+    target: str, catalogue: Catalogue, allowed: frozenset[str] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Backend and tool of everything that `target` can be the name of; one alone may be called.
 
-    What begins with the name of a backend and a separator belongs to that backend and to no other, to the longest such
-    name if there are several: no name that somebody else gave a backend or a tool can claim it. None if nobody has
-    such a tool, or if `target` could be read in two ways.
+    What begins with the name of a backend and a separator and goes on in one word means a tool of that backend,
+    whether it has such a tool or not.
     """
     known = _known(catalogue, allowed)
-    bare = [name for name in known if target in catalogue.backends[name].tools]
-    claimed = [
+    found = {(name, target) for name in known if target in catalogue.backends[name].tools}
+    claimed = _claimed(target, known)
+    found |= {(name, tool) for name, tool in claimed if tool in catalogue.backends[name].tools}
+    longest = max((len(name) for name, _ in claimed), default=0)
+    found |= {(name, tool) for name, tool in claimed if len(name) == longest and len(tool.split()) == 1}
+    return tuple(sorted(found))
+
+
+def _claimed(target: str, known: list[str]) -> list[tuple[str, str]]:
+    """Backends with whose name and a separator `target` begins, and what follows."""
+    return [
         (name, target[len(name) + len(separator) :])
         for name in known
         for separator in SEPARATORS
         if _folded(target[: len(name)]) == _folded(name) and target.startswith(separator, len(name))
     ]
-    if not claimed:
-        return (bare[0], target) if len(bare) == 1 else None
-    longest = max(len(name) for name, _ in claimed)
-    owners = [(name, tool) for name, tool in claimed if len(name) == longest]
-    readings = {(name, tool) for name, tool in claimed if tool in catalogue.backends[name].tools}
-    readings |= {(name, target) for name in bare}
-    return owners[0] if len(owners) == 1 and readings == set(owners) else None
 
 
 def _known(catalogue: Catalogue, allowed: frozenset[str] | None) -> list[str]:

@@ -216,6 +216,19 @@ class Registry:
         names = (each.table.name for each in backends)
         return dict(zip(names, self._loop.run(every, deadline), strict=True))
 
+    def newest(self, backend: Backend, name: str, deadline: Deadline) -> ToolDefinition:
+        """The tool of that name; a backend that does not run may have got it since, and is started to be asked.
+
+        Raises: ToolNotFound, ToolQuarantined; as `Link.ready`.
+        """
+        try:
+            return backend.tool(name)
+        except ToolNotFound:
+            if backend.link.session is not None:
+                raise
+        self._loop.run(backend.link.ready, deadline)
+        return backend.tool(name)
+
     async def settled(self, backend: Backend, tool: ToolDefinition) -> None:
         """Return if the tool is still what it was approved as, once every list that has changed is read.
 

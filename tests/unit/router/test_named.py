@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.router.offering import catalogue
 
-from agora.router.named import backend_named, tool_named
+from agora.router.named import backend_named, tools_meant
 
 HELD = catalogue(
     [
@@ -15,6 +15,12 @@ HELD = catalogue(
     ],
     vectors=False,
 )
+
+
+def tool_named(target: str, allowed: frozenset[str] | None = None) -> tuple[str, str] | None:
+    """The tool that may be called by that name, if there is one and no other is meant."""
+    meant = tools_meant(target, HELD, allowed)
+    return meant[0] if len(meant) == 1 and meant[0][1] in HELD.backends[meant[0][0]].tools else None
 
 
 @pytest.mark.parametrize("target", ["GitHub", "github", "GITHUB"])
@@ -37,16 +43,16 @@ def test_of_backends_that_differ_in_capitals_alone_only_the_exact_one_is_named()
 
 
 def test_a_tool_that_one_backend_alone_has_is_named_by_its_name() -> None:
-    assert tool_named("unique", HELD) == ("evil", "unique")
-    assert tool_named("log", HELD) == ("git", "log")
-    assert tool_named("status", HELD) is None
-    assert tool_named("status", HELD, frozenset({"git"})) == ("git", "status")
-    assert tool_named("nothing", HELD) is None
+    assert tool_named("unique") == ("evil", "unique")
+    assert tool_named("log") == ("git", "log")
+    assert tool_named("status") is None
+    assert tool_named("status", frozenset({"git"})) == ("git", "status")
+    assert tool_named("nothing") is None
 
 
 @pytest.mark.parametrize("target", ["GitHub__list", "github__list", "Straße/fahren", "straße__fahren"])
 def test_a_tool_is_named_with_its_backend_before_it(target: str) -> None:
-    assert tool_named(target, HELD) in {("GitHub", "list"), ("Straße", "fahren")}
+    assert tool_named(target) in {("GitHub", "list"), ("Straße", "fahren")}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_a_tool_is_named_with_its_backend_before_it(target: str) -> None:
     ],
 )
 def test_a_separator_inside_a_name_forges_no_ownership(target: str, why: str) -> None:
-    assert tool_named(target, HELD) is None, why
+    assert tool_named(target) is None, why
 
 
 def test_the_longest_name_owns_what_begins_with_two() -> None:
@@ -72,6 +78,18 @@ def test_the_longest_name_owns_what_begins_with_two() -> None:
 
 
 def test_what_is_not_allowed_owns_no_name() -> None:
-    assert tool_named("git__hub__search", HELD, frozenset({"git"})) == ("git", "hub__search")
-    assert tool_named("git__hub__search", HELD, frozenset({"git__hub"})) == ("git__hub", "search")
-    assert tool_named("github/list", HELD, frozenset({"GitHub"})) == ("GitHub", "list")
+    assert tool_named("git__hub__search", frozenset({"git"})) == ("git", "hub__search")
+    assert tool_named("git__hub__search", frozenset({"git__hub"})) == ("git__hub", "search")
+    assert tool_named("github/list", frozenset({"GitHub"})) == ("GitHub", "list")
+
+
+@pytest.mark.parametrize("target", ["GitHub__lost", "github/lost"])
+def test_what_begins_with_a_backend_and_goes_on_in_one_word_means_a_tool_of_that_backend(target: str) -> None:
+    assert tools_meant(target, HELD) == (("GitHub", "lost"),)
+    assert tools_meant(f"{target} and found", HELD) == ()
+
+
+def test_all_that_a_name_can_mean_is_told() -> None:
+    assert tools_meant("status", HELD) == (("git", "status"), ("git__hub", "status"))
+    assert tools_meant("github/list", HELD) == (("GitHub", "list"), ("evil", "github/list"))
+    assert tools_meant("nothing", HELD) == ()
