@@ -91,7 +91,7 @@ class Served:
         self.send({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": dict(params or {})})
         return self._ids
 
-    def post_call(self, tool: str, **arguments: Any) -> int:
+    def post_call(self, tool: str, /, **arguments: Any) -> int:
         return self.post("tools/call", {"name": tool, "arguments": arguments})
 
     def answer(self, request_id: object, seconds: float = PATIENCE) -> dict[str, Any]:
@@ -124,10 +124,10 @@ class Served:
         structured: dict[str, Any] = answer["result"]["structuredContent"]
         return structured
 
-    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         return self.result(self.post_call(tool, **arguments))
 
-    def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    def refused(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The error of a call that did not work."""
         answer = self.answer(self.post_call(tool, **arguments))["result"]
         assert answer["isError"] is True, answer

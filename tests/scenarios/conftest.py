@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from tests.integration.processes import Serve, Served, serving
 from tests.protocol.bench import Bench
+from tests.scenarios.stage import Stage
+
+from agora.daemon import control
 
 
 @pytest.fixture
@@ -47,3 +50,26 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def mode(request: pytest.FixtureRequest) -> str:
     """Both protocol eras: `auto` is 2026-07-28 in memory, `legacy` shakes hands."""
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A server for the tests of a module; each of them gives it other backends."""
+    folder = tmp_path_factory.mktemp("crowd")
+    with serving(folder / "home", folder, folder) as start:
+        yield Stage(folder / "home", folder, lambda: start("--namespace", "acme/shop"))
+
+
+@pytest.fixture
+def stage(home: Path, tmp_path: Path, serve: Serve) -> Stage:
+    """A data folder with a server of the test's own, started at its first need."""
+    return Stage(home, tmp_path, lambda: serve("--namespace", "acme/shop"))
+
+
+@pytest.fixture
+def shared(home: Path, tmp_path: Path) -> Iterator[Serve]:
+    """Starts sessions of one shared server, which is ended at last."""
+    with serving(home, tmp_path, tmp_path) as start:
+        yield lambda *options, **given: start(*options, env={"AGORA_SERVER_SHARED": "true"}, **given)
+    if control.ask(home, "status") is not None:
+        control.stop(home)

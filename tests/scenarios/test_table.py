@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+) \|$", re.MULTILINE)
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+REPORT = re.compile(r"^\| ([\w.-]+/[\w.-]+#\d+) \| (.+?) \| (.+) \|$", re.MULTILINE)
+REPORTS = REPORT.findall((ROOT / "tests/scenarios/README.md").read_text(encoding="utf-8"))
 ROWS = ROW.findall((ROOT / "tests/scenarios/README.md").read_text(encoding="utf-8"))
 
 
@@ -40,3 +42,15 @@ def test_each_row_names_tests_that_exist_or_what_brings_them(number: str, shown:
     for file, test in named:
         assert functions_of(file), f"{file} has no tests"
         assert not test or test in functions_of(file), f"{file}::{test}"
+
+
+def test_every_report_about_gateways_has_a_row_of_its_own() -> None:
+    assert len(REPORTS) == len({report for report, *_ in REPORTS}) == 34
+
+
+@pytest.mark.parametrize(("report", "held", "shown"), REPORTS)
+def test_each_report_names_tests_that_exist_or_was_not_found(report: str, held: str, shown: str) -> None:
+    named = NAMED.findall(shown)
+    assert bool(named) == (held != "not found"), report
+    for file, test in named:
+        assert test in functions_of(file), f"{file}::{test}"
