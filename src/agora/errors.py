@@ -40,9 +40,7 @@ class AgoraError(Exception):
     def details(self) -> dict[str, Any]:
         """The error as plain data, the same on every interface."""
         found: dict[str, Any] = {"code": self.code, "message": self.message, "retryable": self.retryable}
-        if self.hint:
-            found["hint"] = self.hint
-        return found
+        return found | ({"hint": self.hint} if self.hint else {})
 
 
 class InvalidInput(AgoraError):

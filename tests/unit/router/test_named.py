@@ -73,8 +73,8 @@ def test_a_separator_inside_a_name_forges_no_ownership(target: str, why: str) ->
 
 
 def test_the_longest_name_owns_what_begins_with_two() -> None:
-    assert tool_named("git__hub__status", HELD) == ("git__hub", "status")
-    assert tool_named("git__log", HELD) == ("git", "log")
+    assert tool_named("git__hub__status") == ("git__hub", "status")
+    assert tool_named("git__log") == ("git", "log")
 
 
 def test_what_is_not_allowed_owns_no_name() -> None:
