@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.router.offering import Offer, asked, catalogue
 
-from agora.router.named import backend_named, tool_named
+from agora.router.named import backend_named, tools_meant
 from agora.router.select import select
 
 NAMES = ("git", "git__hub", "files", "Files", "天气", "mail/box")
@@ -65,6 +65,6 @@ def test_what_is_not_allowed_owns_and_hides_no_name(world: tuple[list[Offer], fr
     seen = catalogue([offer for offer in made if offer[0] in allowed], vectors=False)
 
     assert backend_named(target, whole, allowed) == backend_named(target, seen)
-    assert tool_named(target, whole, allowed) == tool_named(target, seen)
-    owned = tool_named(target, whole, allowed)
-    assert owned is None or (owned[0] in allowed and owned[1] in whole.backends[owned[0]].tools)
+    meant = tools_meant(target, whole, allowed)
+    assert meant == tools_meant(target, seen)
+    assert all(backend in allowed for backend, _ in meant)
