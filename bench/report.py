@@ -232,6 +232,11 @@ RENDERED: dict[str, tuple[str, Callable[[Figures], str], Callable[[Figures, Path
         lambda figures: _table(*report_protocol.beside_goals("four agents at once", figures)),
         None,
     ),
+    "gateway": (
+        "Calls through the gateway",
+        lambda figures: _table(*report_protocol.beside_goals("a call of another server's tool, over stdio", figures)),
+        None,
+    ),
     "conformance": ("Conformance", lambda figures: _table(*report_protocol.conformance(figures)), None),
     "fit_score": ("The fit of the score", _fit_table, None),
     "routing": ("Routing by meaning", _routing_table, None),
