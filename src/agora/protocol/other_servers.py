@@ -71,14 +71,14 @@ class OtherServers:
             return nothing
         try:
             mine = [each for each in gateway.registry.glance() if caller.scope.grants.may_call(each.table.name)]
+            backends = self._exposed(gateway, caller, connection) if connection.expose else ()
         except AgoraError:
             return nothing
         found = nothing | {"backends": look(gateway.registry, mine)}
-        if not connection.expose:
+        if not backends:
             return found
         from agora.router.exposing import offers_mark, tools_mark  # noqa: PLC0415 - few sessions see any
 
-        backends = self._exposed(gateway, caller, connection)
         found["tools"] = any_, tools_mark(backends)
         return found | {kind: offers_mark(backends, kind) for kind in KINDS}
 

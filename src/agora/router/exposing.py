@@ -35,7 +35,7 @@ def exposed(registry: Registry, names: Sequence[str], allowed: Allowed) -> list[
 
 def tools_mark(backends: Sequence[Backend]) -> object:
     """Something that is equal as long as the tools of these backends are shown alike."""
-    return tuple((each.table, None if each.tools is None else each.tools.approved) for each in backends)
+    return tuple((each.table, each.tools.approved) for each in backends if each.tools is not None)
 
 
 def offers_mark(backends: Sequence[Backend], kind: Offered) -> object:

@@ -33,7 +33,7 @@ def test_texts_for_readers_hide_nothing_and_all_else_of_a_schema_stays() -> None
         "description": f"a{HIDDEN}",
         "properties": {
             # A parameter that is called so is no text for a reader.
-            "description": {"type": "string", "title": f"b{HIDDEN}", "enum": [f"c{HIDDEN}"]},
+            "description": {"type": "string", "title": f"b{HIDDEN}", "enum": [f"c{HIDDEN}"], "x-mcp-header": "Region"},
             f"d{HIDDEN}": {"anyOf": [{"const": f"e{HIDDEN}", "description": f"f{HIDDEN}"}]},
         },
     }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 from pydantic import TypeAdapter, ValidationError
 
 from agora.model.route import Called
@@ -99,7 +100,12 @@ def _schema(schema: Mapping[str, Any], left: int) -> dict[str, Any]:
     """A schema whose texts for readers hide nothing; names and values are what calls are checked by, and stay."""
     if not left:
         raise _TooDeepError
-    return {name: _part(name, value, left - 1) for name, value in schema.items()}
+    return {
+        name: _part(name, value, left - 1)
+        for name, value in schema.items()
+        # A header that Agora has not asked for: it would go to Agora, and nobody would compare it.
+        if name != X_MCP_HEADER_KEY or not isinstance(value, str)
+    }
 
 
 def _part(name: str, value: Any, left: int) -> Any:  # noqa: ANN401 - JSON
