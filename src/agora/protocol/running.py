@@ -40,8 +40,8 @@ _WAITING_EACH = 64
 _GRACE = 2.0
 """Seconds after its deadline that a call has to stop by itself; then it is answered for."""
 
-_TELLS = 1.0
-"""Seconds that an answer waits for the last notes of progress to be taken."""
+_LAST_TOLD = 1.0
+"""Seconds that an answer waits for the progress before it, should the client read slowly."""
 
 _BEAT = 1.0
 """Seconds between two notes of progress to a client that asked for them."""
@@ -130,16 +130,15 @@ class Runner:
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
         calling = Calling(peer.connection, info.name if info else "", info.version if info else "", deadline)
         beats = asyncio.create_task(_beats(ctx, deadline))
-        progress = _Passing(ctx, beats)
-        deadline.follow(progress)
+        passing = _Passing(ctx, beats)
+        deadline.follow(passing.step)
         try:
             with anyio.move_on_after(deadline.seconds + _GRACE):
                 async with places.turns.turn(peer.waiting if places is self._waiting else peer.share):
                     found = await anyio.to_thread.run_sync(
                         lambda: work(calling), abandon_on_cancel=True, limiter=places.threads
                     )
-                # What comes after the answer is told to nobody.
-                await progress.told()
+                await passing.told()
                 return found
         finally:
             beats.cancel()
@@ -152,32 +151,34 @@ class Runner:
 
 
 class _Passing:
-    """Passes on the progress that the work itself counts, from whatever thread, in place of seconds."""
+    """Passes on the progress that the work itself counts, in its order, in place of seconds."""
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], beats: asyncio.Task[None]) -> None:
         self._ctx = ctx
         self._beats = beats
         self._loop = asyncio.get_running_loop()
-        self._telling: set[asyncio.Task[None]] = set()
+        self._last: asyncio.Task[None] | None = None
 
-    def __call__(self, done: float, total: float | None, words: str | None) -> None:
-        """Pass one step on."""
+    def step(self, done: float, total: float | None, words: str | None) -> None:
+        """Tell the client soon. For whatever thread."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._begin, done, total, words)
 
     async def told(self) -> None:
-        """Return when every step that was counted until now has been passed on, or the client does not take it."""
-        if self._telling:
-            await asyncio.wait(self._telling, timeout=_TELLS)
+        """Return when all is told: a client hears of no progress after the answer."""
+        if self._last is not None:
+            await asyncio.wait({self._last}, timeout=_LAST_TOLD)
 
     def _begin(self, done: float, total: float | None, words: str | None) -> None:
         # Two counts must not mix: the client is promised rising numbers.
         self._beats.cancel()
-        task = self._loop.create_task(self._tell(done, total, words))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._last = self._loop.create_task(self._tell(self._last, done, total, words))
 
-    async def _tell(self, done: float, total: float | None, words: str | None) -> None:
+    async def _tell(
+        self, before: asyncio.Task[None] | None, done: float, total: float | None, words: str | None
+    ) -> None:
+        if before is not None:
+            await asyncio.wait({before})
         # The client may be gone, which ends its call by itself.
         with suppress(Exception):
             await self._ctx.session.report_progress(done, total, None if words is None else shown(words))
