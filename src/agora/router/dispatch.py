@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from agora.errors import AgoraError, PayloadTooLarge
+from agora.errors import AgoraError, DeadlineExceeded, OutcomeUnknown, PayloadTooLarge
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
@@ -185,17 +185,25 @@ class Dispatcher:
                     age=age,
                 )
         request = {"name": tool.name, "arguments": dict(given)}
-        answered = self._loop.run(
-            lambda: backend.link.request(
-                "tools/call",
-                request,
-                reads=reads,
-                seconds=deadline.remaining(),
-                progress=deadline.progress,
-                check=lambda: self._registry.settled(backend, tool),
-            ),
-            deadline,
-        )
+        # Looked at before: a call whose time is up was not made.
+        deadline.check()
+        try:
+            answered = self._loop.run(
+                lambda: backend.link.request(
+                    "tools/call",
+                    request,
+                    reads=reads,
+                    seconds=deadline.remaining(),
+                    progress=deadline.progress,
+                    check=lambda: self._registry.settled(backend, tool),
+                ),
+                deadline,
+            )
+        except DeadlineExceeded as late:
+            if reads:
+                raise
+            # It says that trying again may help: not for what may have happened.
+            raise OutcomeUnknown(table.name, late.message) from late
         result = results.read(answered.result)
         if lasting and self._cache is not None and not result.is_error and self._is_clean(answered.result):
             self._cache.put(key, answered.result, self._clock.now(), table.cache_seconds)
