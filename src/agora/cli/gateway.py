@@ -130,7 +130,7 @@ def _show_routed(found: Mapping[str, Any]) -> None:
 
 
 def _show_result(row: Mapping[str, Any], indent: str = "  ") -> None:
-    texts = [block["text"] if block.get("type") == "text" else json.dumps(block) for block in row.get("content", ())]
+    texts = [_text(block) for block in row.get("content", ())]
     if "structured" in row:
         texts.append(json.dumps(row["structured"], ensure_ascii=False, indent=1))
     for text in texts:
@@ -139,3 +139,8 @@ def _show_result(row: Mapping[str, Any], indent: str = "  ") -> None:
     if cut := row.get("cut"):
         rest = f"`agora get {cut['next']}` reads on" if "next" in cut else "the rest was not kept"
         print(f"{indent}… {cut['shown_bytes']} of {cut['bytes']} bytes; {rest}", file=sys.stderr)
+
+
+def _text(block: Mapping[str, Any]) -> str:
+    text = block.get("text")
+    return text if block.get("type") == "text" and isinstance(text, str) else json.dumps(block)

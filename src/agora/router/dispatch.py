@@ -20,6 +20,7 @@ from agora.ports.kept_results import KeptResult
 from agora.router import arguments as checking
 from agora.router import results
 from agora.router.loop import LoopThread
+from agora.router.plain import plain
 from agora.router.policy import Verdict, refusal, verdict
 from agora.router.registry import Backend, Registry
 
@@ -204,9 +205,10 @@ class Dispatcher:
                 raise
             # It says that trying again may help: not for what may have happened.
             raise OutcomeUnknown(table.name, late.message) from late
-        result = results.read(answered.result)
-        if lasting and self._cache is not None and not result.is_error and self._is_clean(answered.result):
-            self._cache.put(key, answered.result, self._clock.now(), table.cache_seconds)
+        given_back = plain(answered.result)
+        result = results.read(given_back)
+        if lasting and self._cache is not None and not result.is_error and self._is_clean(given_back):
+            self._cache.put(key, given_back, self._clock.now(), table.cache_seconds)
         return Called(
             *(table.name, tool.name, made.access, made.rule, result),
             seconds=answered.seconds,
@@ -224,7 +226,7 @@ class Dispatcher:
             text = results.whole(ToolResult(result.content, result.structured, result.is_error)).decode("utf-8")
             if text.strip():
                 called = replace(called, note=self._keeping.save(table.name, called.tool, text, caller, deadline))
-        if results.size(result) <= self.result_bytes and results.media_size(result) <= results.MEDIA_BYTES:
+        if results.size(result) <= self.result_bytes and not results.is_too_much(result):
             return called
         clean, found = self._keeping.clean(results.whole(result).decode("utf-8"))
         content = clean.encode("utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -22,6 +23,12 @@ _METHODS: Mapping[Kind, tuple[str, str]] = {
 _MOST = 10_000
 """Rows of one list; a backend that has more, or that turns its pages in a circle, is not read further."""
 
+_PAGES = 1_000
+"""Pages of one list: they may be empty."""
+
+_TIMES = 4
+"""All pages together may take so many times as long as one."""
+
 _NOT_FOUND = -32601
 
 
@@ -40,7 +47,7 @@ async def tools(backend: str, session: Session, seconds: float) -> list[ToolDefi
 
 
 async def rows(backend: str, session: Session, kind: Kind, seconds: float) -> list[dict[str, Any]]:
-    """Every row of one list; empty where the backend does not have that kind.
+    """Every row of one list; empty where the backend does not have that kind. A page may take `seconds`.
 
     Raises: BackendError; BackendProtocolError for a list that has no end.
     """
@@ -50,9 +57,12 @@ async def rows(backend: str, session: Session, kind: Kind, seconds: float) -> li
     found: list[dict[str, Any]] = []
     cursors: set[str] = set()
     cursor: str | None = None
+    now = asyncio.get_running_loop().time
+    ends = now() + _TIMES * seconds
     while True:
         try:
-            page = await session.request(method, {} if cursor is None else {"cursor": cursor}, seconds=seconds)
+            left = min(seconds, max(0.001, ends - now()))
+            page = await session.request(method, {} if cursor is None else {"cursor": cursor}, seconds=left)
         except BackendRefused as error:
             if error.number == _NOT_FOUND and not found:
                 return []
@@ -62,6 +72,6 @@ async def rows(backend: str, session: Session, kind: Kind, seconds: float) -> li
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             return found
-        if cursor in cursors or len(found) > _MOST:
+        if cursor in cursors or len(found) > _MOST or len(cursors) >= _PAGES:
             raise BackendProtocolError(backend, f"its list of {capability} has no end", hint="Its authors should know.")
         cursors.add(cursor)

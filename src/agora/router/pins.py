@@ -12,12 +12,16 @@ from agora.model.deadline import Deadline
 from agora.model.pins import Pin, Pinned, ToolChange
 from agora.ports.clock import Clock
 from agora.ports.tool_pins import ToolPins
+from agora.router.plain import is_shallow
 
 MOST_TOOLS = 5_000
 """Tools of one backend that are looked at; the others are refused."""
 
 MOST_BYTES = 200_000
 """Bytes of one definition, as JSON."""
+
+LONGEST_NAME = 256
+"""Characters of a name, as agora_route takes it."""
 
 _SECONDS = 10.0
 """Seconds that a look or a write may wait for the store."""
@@ -110,16 +114,19 @@ def _looked_at(definitions: Iterable[ToolDefinition]) -> tuple[list[ToolDefiniti
     for tool in definitions:
         if tool.name in tools:
             continue
-        if len(tools) >= MOST_TOOLS or len(json.dumps(tool.details())) > MOST_BYTES or _is_broken(tool.name):
+        if len(tools) >= MOST_TOOLS or _is_broken(tool):
             refused.append(tool.name)
         else:
             tools[tool.name] = tool
     return list(tools.values()), tuple(dict.fromkeys(refused))
 
 
-def _is_broken(name: str) -> bool:
-    """Whether it has half of a surrogate pair, so that it cannot be written as UTF-8."""
-    return any("\ud800" <= character <= "\udfff" for character in name)
+def _is_broken(tool: ToolDefinition) -> bool:
+    """Whether nobody could call it, or read what it says: half of a surrogate pair in a name cannot be written."""
+    name, said = tool.name, tool.details()
+    if len(name) > LONGEST_NAME or any("\ud800" <= character <= "\udfff" for character in name):
+        return True
+    return not is_shallow(said) or len(json.dumps(said)) > MOST_BYTES
 
 
 def _pinned(pins: Mapping[str, Pin], refused: tuple[str, ...] = ()) -> Pinned:

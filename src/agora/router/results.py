@@ -11,8 +11,13 @@ from agora.model.route import Block, ToolResult
 MEDIA_BYTES = 4_000_000
 """Pictures and sounds that go through whole, in bytes of their base64; a screenshot has some hundred thousand."""
 
+MEDIA_BLOCKS = 50
+"""Of them, as many as go through at once."""
+
 _MEDIA = ("image", "audio")
 _BINARY = ("data", "blob")
+_AROUND = 27
+"""Bytes of JSON around the text of a block."""
 
 
 def read(result: Mapping[str, Any]) -> ToolResult:
@@ -67,12 +72,14 @@ def weighed(answer: Mapping[str, Any]) -> tuple[list[str], int, int]:
 def size(result: ToolResult) -> int:
     """Bytes of everything in a result but its pictures and sounds."""
     structured = 0 if result.structured is None else len(_json(result.structured).encode("utf-8", "backslashreplace"))
-    return structured + sum(len(_text(block).encode("utf-8", "backslashreplace")) for block in result.content)
+    # A text alone counts as itself; of many short ones, most is what stands around them.
+    around = _AROUND * max(0, len(result.content) - 1)
+    return structured + around + sum(map(_size, result.content))
 
 
-def media_size(result: ToolResult) -> int:
-    """Bytes of the pictures and sounds, as they travel."""
-    return sum(len(str(block.get("data", ""))) for block in result.media)
+def is_too_much(result: ToolResult) -> bool:
+    """Whether there are more pictures and sounds than go through."""
+    return len(result.media) > MEDIA_BLOCKS or sum(map(_media_size, result.media)) > MEDIA_BYTES
 
 
 def shortened(result: ToolResult, content: bytes, limit: int, kept: Mapping[str, Any]) -> ToolResult:
@@ -81,7 +88,7 @@ def shortened(result: ToolResult, content: bytes, limit: int, kept: Mapping[str,
     `kept` says where all of it is; what is added to it is from where on the rest can be read.
     """
     shown = beginning(content, limit)
-    media = result.media if media_size(result) <= MEDIA_BYTES else ()
+    media = () if is_too_much(result) else result.media
     end = len(shown.encode("utf-8"))
     cut = {**kept, "shown_bytes": end}
     if "id" in kept and end < len(content):
@@ -117,6 +124,17 @@ def _is_said(structured: Mapping[str, Any], blocks: Sequence[Block]) -> bool:
 def _text(block: Block) -> str:
     text = block.get("text")
     return text if block.get("type") == "text" and isinstance(text, str) else _json(block)
+
+
+def _size(block: Block) -> int:
+    beside = {name: value for name, value in block.items() if name not in {"type", "text"}}
+    text = _text(block) if not beside or block.get("type") != "text" else _json(block)
+    return len(text.encode("utf-8", "backslashreplace"))
+
+
+def _media_size(block: Block) -> int:
+    data = block.get("data")
+    return len(data) if isinstance(data, str) else 0
 
 
 def _json(value: Mapping[str, Any]) -> str:

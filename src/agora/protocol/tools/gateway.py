@@ -11,6 +11,7 @@ from agora.model.deadline import Deadline
 from agora.model.route import Block, Called, RouteRequest
 from agora.protocol.times import written
 from agora.protocol.tools.shapes import filled, opening
+from agora.router.plain import plain
 
 if TYPE_CHECKING:
     from agora.errors import AgoraError
@@ -24,11 +25,17 @@ _SCHEMAS = 5
 """Candidates that come with their schemas."""
 
 _QUERIED = 10
+_LISTED = 100
+"""Tools of one backend that are listed at once; an intent finds the others."""
+
 _TOKEN = 4
 """Bytes of JSON that count as one token."""
 
 _SHOWN = 300
 """Characters of a stranger's description."""
+
+_FORM = 100
+"""Characters of what a stranger calls the form of a picture."""
 
 
 class GatewayTools:
@@ -57,7 +64,8 @@ class GatewayTools:
             found |= {"dry_run": True, "backend": routed.chosen.candidate.backend, "tool": routed.chosen.tool.name}
         if routed.called is None:
             schemas = len(routed.candidates) <= _SCHEMAS
-            found["candidates"] = [described(each, schema=schemas) for each in routed.candidates]
+            found["candidates"] = [described(each, schema=schemas) for each in routed.candidates[:_LISTED]]
+            found |= filled({"more_candidates": max(0, len(routed.candidates) - _LISTED) or None})
         return found | _missing(routed.not_searched) | _degraded(routed.degraded)
 
     def broadcast(self, given: Mapping[str, Any], caller: Caller, deadline: Deadline) -> dict[str, Any]:
@@ -166,14 +174,14 @@ def described(each: Described, *, schema: bool) -> dict[str, Any]:
         "backend": candidate.backend,
         "tool": tool.name,
         **filled({"score": candidate.score, "margin": candidate.margin}),
-        "description": opening(tool.description, _SHOWN),
+        "description": opening(tool.description.encode("utf-8", "replace").decode(), _SHOWN),
         "access": each.access,
         "tokens": -(-len(written.encode("utf-8", "backslashreplace")) // _TOKEN),
     }
     if not each.allowed:
         row["allowed"] = False
     if schema:
-        row["input_schema"] = dict(tool.input)
+        row["input_schema"] = plain(dict(tool.input))
     return row
 
 
@@ -191,6 +199,7 @@ def backend(each: Backend, caller: Caller) -> dict[str, Any]:
             **details,
             "tools": None if tools is None else len(tools.approved),
             "quarantined": None if tools is None else sorted(tools.quarantined) or None,
+            "refused_tools": None if tools is None else len(tools.refused) or None,
             "list_error": each.trouble or each.offers.trouble,
         }
     )
@@ -198,7 +207,9 @@ def backend(each: Backend, caller: Caller) -> dict[str, Any]:
 
 def _outline(block: Block) -> dict[str, Any]:
     """What the text says of a picture or a sound: it travels beside it."""
-    return {"type": block.get("type"), "mimeType": block.get("mimeType"), "bytes": len(str(block.get("data", "")))}
+    form, data = block.get("mimeType"), block.get("data")
+    shown = opening(form, _FORM) if isinstance(form, str) else None
+    return {"type": block.get("type"), "mimeType": shown, "bytes": len(data) if isinstance(data, str) else 0}
 
 
 def _missing(failed: Mapping[str, AgoraError] | None) -> dict[str, Any]:

@@ -46,6 +46,7 @@ GATEWAY: tuple[Tool, ...] = (
             attempts=INTEGER,
             note=OBJECT,
             candidates=ROWS,
+            more_candidates=INTEGER,
             not_searched=ROWS,
             degraded=STRINGS,
             dry_run=_BOOLEAN,
