@@ -46,9 +46,10 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
     wanted = script()
     pages = wanted.get("pages") or [wanted.get("tools", [])]
     cursor = params.get("cursor")
-    if wanted.get("endless"):
+    if "endless" in wanted:
         page = int(cursor or 0)
-        return {"tools": [{"name": f"{wanted['endless']}_{page}"}], "nextCursor": str(page + 1)}
+        tools = [{"name": f"{wanted['endless']}_{page}"}] if wanted["endless"] else []
+        return {"tools": tools, "nextCursor": str(page + 1)}
     page = int(cursor or 0)
     return {"tools": pages[page]} | ({"nextCursor": str(page + 1)} if page + 1 < len(pages) else {})
 
