@@ -136,7 +136,7 @@ def test_a_note_goes_through_purge_in_words(run_agora: RunAgora) -> None:
     looked = run_agora("purge", "--dry-run")
     assert looked.returncode == 0
     assert looked.stdout.splitlines()[0] == "to purge: 1 note (2 versions)"
-    assert f"  {new} agora-cli, forgotten" in looked.stdout
+    assert f"  {new} agora-cli (agent), forgotten" in looked.stdout
     assert "dry run" in looked.stderr
     nobody = run_agora("purge")
     assert nobody.returncode == 2
