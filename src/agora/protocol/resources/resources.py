@@ -105,7 +105,7 @@ class Resources:
 
         match asked.kind.name:
             case "status" | "backends" as told:
-                return call(f"agora_{told}")
+                return self._told(told, calling)
             case "cache/stats":
                 return {"cache": call("agora_status").get("cache")}
             case "search":
@@ -130,6 +130,13 @@ class Resources:
         if not page.total and named is None:
             raise ResourceNotFound(uri)
         return _page(asked, page)
+
+    def _told(self, of: str, calling: Calling) -> Mapping[str, Any]:
+        try:
+            return self._tools.answer(f"agora_{of}", {}, calling)
+        except NotFound:
+            # These tools have no way to other servers.
+            return {of: []}
 
     def _note(self, uri: str, public_id: str, calling: Calling) -> Mapping[str, Any]:
         notes: list[Mapping[str, Any]] = []
