@@ -26,13 +26,15 @@ class Health:
 
     Only what says that the backend does not work counts as a failure: it cannot be started or reached, goes away in a
     call, or does not answer. An error that it answers with shows that it works. Nobody is asked just to know: a busy
-    child must not be pinged. Used by one event loop alone.
+    child must not be pinged. However many calls are under way when it goes away, it has failed once: what was admitted
+    before the last failure was known says nothing new. Used by one event loop alone.
     """
 
     def __init__(self, backend: str, monotonic: Callable[[], float]) -> None:
         self._backend = backend
         self._monotonic = monotonic
         self._failures = 0
+        self._ever = 0
         self._again = 0.0
         self._trying = False
         self._seconds: deque[float] = deque(maxlen=_REMEMBERED)
@@ -52,13 +54,15 @@ class Health:
             return "closed"
         return "half_open" if self._trying or self._monotonic() >= self._again else "open"
 
-    def admit(self) -> None:
+    def admit(self) -> int:
         """Return if a call may be made now; every call that was admitted ends with `succeeded`, `failed` or `let_go`.
+
+        What comes back is for `failed` and `let_go`: how many failures there had ever been.
 
         Raises: BackendUnavailable, with the seconds until the next try in its hint.
         """
         if self._failures < FAILURES:
-            return
+            return self._ever
         left = self._again - self._monotonic()
         if self._trying or left > 0:
             raise BackendUnavailable(
@@ -67,6 +71,7 @@ class Health:
                 hint=f"It is tried again in {max(left, 1.0):.0f} s." if left > 0 else "It is being tried just now.",
             )
         self._trying = True
+        return self._ever
 
     def succeeded(self, seconds: float | None = None) -> None:
         """The backend answered, after so many seconds; without them it has only started."""
@@ -74,18 +79,22 @@ class Health:
         if seconds is not None:
             self._seconds.append(seconds)
 
-    def failed(self, reason: str) -> None:
-        """The backend did not do its part."""
+    def failed(self, reason: str, admitted: int) -> None:
+        """The backend did not do its part in a call that was `admitted` then."""
+        self.last_error = reason
+        if admitted != self._ever:
+            return
+        self._ever += 1
         self._failures += 1
         self._trying = False
-        self.last_error = reason
         if self._failures >= FAILURES:
             pause = FIRST_PAUSE * 2.0 ** min(self._failures - FAILURES, 10)
             self._again = self._monotonic() + min(pause, LONGEST_PAUSE)
 
-    def let_go(self) -> None:
-        """The call ended before it could tell anything of the backend."""
-        self._trying = False
+    def let_go(self, admitted: int) -> None:
+        """A call that was `admitted` then ended before it could tell anything of the backend."""
+        if admitted == self._ever:
+            self._trying = False
 
     def forgive(self) -> None:
         """Ask again at once: its table was changed."""

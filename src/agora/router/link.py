@@ -153,7 +153,7 @@ class Link:
         attempt, renewed = 0, False
         while True:
             attempt += 1
-            self.health.admit()
+            admitted = self.health.admit()
             try:
                 result, seconds = await self._once(method, params, given)
             except BackendRefused:
@@ -165,7 +165,7 @@ class Link:
                     self.health.let_go()
                     renewed, attempt = True, attempt - 1
                     continue
-                self.health.failed(error.message)
+                self.health.failed(error.message, admitted)
                 await self._end_if_hung()
                 pause = self.table.retry_delay * 2.0 ** (attempt - 1)
                 left = attempt <= self.table.max_retries and self._monotonic() + pause < given.ends
@@ -175,7 +175,7 @@ class Link:
                 # What was lost is often back at once, as a server that was restarted; what fails again takes longer.
                 await asyncio.sleep(pause if attempt > 1 else 0.0)
             except BaseException:
-                self.health.let_go()
+                self.health.let_go(admitted)
                 raise
             else:
                 self.health.succeeded(seconds)
@@ -268,14 +268,14 @@ class Link:
         """
         if (session := self.session) is not None:
             return session
-        self.health.admit()
+        admitted = self.health.admit()
         try:
             session = await self._open()
         except BackendError as error:
-            self.health.failed(error.message)
+            self.health.failed(error.message, admitted)
             raise
         except BaseException:
-            self.health.let_go()
+            self.health.let_go(admitted)
             raise
         self.health.succeeded()
         return session

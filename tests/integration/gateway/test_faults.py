@@ -53,7 +53,7 @@ def works(ann: Agent, backend: str) -> None:
     assert text(ann.route(backend, "echo", text="still here")) == "still here"
 
 
-@pytest.mark.parametrize("how", [{"status": 3}, {"signal": int(signal.SIGKILL)}, {"signal": int(signal.SIGSEGV)}])
+@pytest.mark.parametrize("how", [{"status": 3}, {"signal": 9}, {"signal": 11}])
 def test_a_backend_that_dies_in_a_call_is_told_within_a_second_and_the_next_call_works(
     ann: Agent, how: dict[str, int]
 ) -> None:
@@ -209,6 +209,25 @@ def test_a_changing_call_whose_backend_is_killed_is_made_once(ann: Agent, tmp_pa
     assert "again" in error["hint"]
     works(ann, "killed")
     assert count(file) == 1
+
+
+@pytest.mark.parametrize(("name", "made"), [("append", 1), ("read_marked", 2)])
+def test_many_calls_at_once_whose_backend_is_killed_are_one_failure(
+    ann: Agent, tmp_path: Path, name: str, made: int
+) -> None:
+    files = [tmp_path / f"calls-{number}" for number in range(10)]
+    before = ann.pid("killed")
+    pending = [ann.begin("killed", name, path=str(file), then="late", seconds=1.0) for file in files]
+    eventually(lambda: all(map(count, files)), "all of them are called")
+    os.kill(before, signal.SIGKILL)
+    results = [each.result(PATIENCE) for each in pending]
+    if name == "append":
+        assert {error_of(each)["code"] for each in results} == {"outcome_unknown"}
+    else:
+        assert not [each for each in results if each.is_error], "each is made again by itself"
+    # It is not left alone: it has failed once.
+    works(ann, "killed")
+    assert {count(file) for file in files} == {made}
 
 
 def test_a_backend_that_was_killed_between_two_calls_is_not_noticed(ann: Agent, tmp_path: Path) -> None:

@@ -162,6 +162,50 @@ async def test_after_three_failures_it_is_left_alone_then_one_call_tries() -> No
     assert (to.health.state, to.health.breaker) == ("healthy", "closed")
 
 
+async def test_calls_that_were_under_way_together_are_one_failure() -> None:
+    script = Script(*([gone] * 20))
+    to = link(script, max_retries=0, concurrency=20)
+    found = await asyncio.gather(*(ask(to) for _ in range(20)), return_exceptions=True)
+    assert {type(each) for each in found} == {OutcomeUnknown}
+    assert (to.health.state, to.health.breaker) == ("degraded", "closed")
+    assert (await ask(to)).attempts == 1
+    assert to.health.state == "healthy"
+
+
+async def test_many_first_calls_of_a_program_that_does_not_start_are_one_failure() -> None:
+    script = Script(starts=[away()])
+    to = link(script, transport="stdio", command="x", url="", concurrency=20)
+    found = await asyncio.gather(*(ask(to) for _ in range(20)), return_exceptions=True)
+    assert ({type(each).__base__ for each in found}, script.connected) == ({BackendUnavailable}, 1)
+    assert (await ask(to)).attempts == 1
+
+
+async def test_a_call_of_before_says_nothing_of_the_one_that_tries() -> None:
+    hold = asyncio.Event()
+    time, earlier = Time(), asyncio.Event()
+
+    script = Script(earlier, gone, gone, gone, hold)
+    to = link(script, time, max_retries=0)
+    first = asyncio.create_task(ask(to))
+    await asyncio.sleep(0.01)
+    for _ in range(FAILURES):
+        with pytest.raises(OutcomeUnknown):
+            await ask(to)
+    time.now += FIRST_PAUSE
+    trying = asyncio.create_task(ask(to))
+    await asyncio.sleep(0.01)
+    assert to.health.breaker == "half_open"
+    # The one of before is taken back while another tries: still nobody else is let through.
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    with pytest.raises(BackendUnavailable, match="left alone"):
+        await ask(to)
+    hold.set()
+    await trying
+    assert to.health.state == "healthy"
+
+
 async def test_the_pause_grows_up_to_a_minute_and_tries_never_end() -> None:
     time = Time()
     to = link(Script(*(gone() for _ in range(60))), time, max_retries=0)
