@@ -35,7 +35,7 @@ python run.py demo            one agent saves a note, another finds it by meanin
 python run.py test [ARGS]     run the tests; ARGS go to pytest
 python run.py coverage [ARGS] run them and say which lines they ran, which takes about twice as long
 python run.py check           lint, format, types, import contracts
-python run.py conformance     the official conformance suite of the protocol (installs Node beside the tests)
+python run.py conformance     the official conformance suite, and backends from npm (installs Node beside the tests)
 python run.py agora [ARGS]    the agora command
 The first run makes .venv beside this file and installs what it needs there."""
 

@@ -2,7 +2,7 @@
 
 Node and npm come from a Python package (dependency group `conformance`), the suite from npm, both pinned, into `.venv`.
 Passes if the suite ends with 0 for both revisions and no check fails but those of the Tasks extension, which Agora does
-not offer.
+not offer, and if the tests pass that have servers from npm as backends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ PATIENCE = 300
 
 def main(arguments: list[str]) -> int:
     """0 if everything that Agora offers conforms; the figures go to stdout, and to the file after `--out`."""
-    install()
+    install(PLACE, {SUITE: VERSION})
     found: dict[str, Any] = {"machine": describe(), "suite": f"{SUITE}@{VERSION}", "revisions": {}}
     status = 0
     for way, described in WAYS.items():
@@ -53,20 +53,31 @@ def main(arguments: list[str]) -> int:
                 )
                 for line in result["failed_beside_tasks"]:
                     print(f"  {line}", flush=True)
+    # Other people's servers behind Agora need Node too.
+    servers = ROOT / "tests" / "integration" / "gateway" / "test_npm_servers.py"
+    wanted = {**os.environ, "AGORA_TEST_NODE": "required"}
+    status |= subprocess.run(
+        [sys.executable, "-m", "pytest", str(servers)], cwd=ROOT, env=wanted, check=False
+    ).returncode
     if arguments[:1] == ["--out"]:
         Path(arguments[1]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return status
 
 
-def install() -> None:
-    """Put the suite into `.venv/conformance`, unless it is there."""
-    manifest = PLACE / "node_modules" / SUITE / "package.json"
-    if manifest.exists() and json.loads(manifest.read_text("utf-8"))["version"] == VERSION:
+def install(place: Path, packages: Mapping[str, str]) -> None:
+    """Put npm packages of these versions into the folder `place`, unless they are there."""
+    if all(_version(place, package) == version for package, version in packages.items()):
         return
-    PLACE.mkdir(parents=True, exist_ok=True)
-    (PLACE / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "package.json").write_text('{"private": true}\n', encoding="utf-8")
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    node("npm", "install", *options, f"{SUITE}@{VERSION}", cwd=PLACE, check=True)
+    wanted = [f"{package}@{version}" for package, version in packages.items()]
+    node("npm", "install", *options, *wanted, cwd=place, check=True)
+
+
+def _version(place: Path, package: str) -> str | None:
+    manifest = place / "node_modules" / package / "package.json"
+    return str(json.loads(manifest.read_text("utf-8"))["version"]) if manifest.exists() else None
 
 
 def node(program: str, *arguments: str, check: bool = False, **given: Any) -> subprocess.CompletedProcess[str]:
