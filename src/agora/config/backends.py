@@ -76,3 +76,15 @@ def identity(table: BackendTable) -> str:
     """
     parts = [table.transport, table.command, table.args, table.cwd, table.url]
     return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+def account(table: BackendTable) -> tuple[str, bool]:
+    """SHA-256, in hexadecimal, of as whom the backend is reached, and whether variables have a part in that.
+
+    Of a table as it is written: its name, and everything that can hold a password. What the variables stand for is not
+    in it: who has the file of the cache could try passwords with it.
+    """
+    secret = [table.env, table.headers, table.bearer_token]
+    parts = [table.name, table.command, table.args, table.cwd, table.url, *secret]
+    written = json.dumps(parts, separators=(",", ":"), default=dict)
+    return hashlib.sha256(written.encode("ascii")).hexdigest(), "${" in written

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from agora.config.backends import account
 from agora.errors import AgoraError, DeadlineExceeded, OutcomeUnknown, PayloadTooLarge
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
@@ -87,6 +89,7 @@ class Dispatcher:
         self._cache = cache
         self._clock = clock
         self.result_bytes = result_bytes
+        self._run = secrets.token_hex(16).encode()
 
     def call(
         self,
@@ -173,10 +176,12 @@ class Dispatcher:
     ) -> Called:
         table, reads = backend.table, made.access == "read"
         lasting = reads and table.cache_seconds > 0 and self._cache is not None
-        key = hashlib.sha256(b"\0".join((backend.identity.encode(), tool.digest().encode(), made.arguments))).digest()
+        key = self._key(backend, tool, made.arguments)
         if lasting and self._cache is not None:
             now, began = self._clock.now(), time.monotonic()
             if (kept := self._cache.get(key, now)) is not None:
+                if backend.relisting is not None:
+                    self._loop.run(lambda: self._registry.settled(backend, tool), deadline)
                 age = (now - kept.made_at).total_seconds()
                 return Called(
                     *(table.name, tool.name, made.access, made.rule, results.read(kept.result)),
@@ -214,6 +219,14 @@ class Dispatcher:
             seconds=answered.seconds,
             attempts=answered.attempts,
         )
+
+    def _key(self, backend: Backend, tool: ToolDefinition, arguments: bytes) -> bytes:
+        """What a result is kept by: two accounts at one address are two backends, a changed tool is another tool."""
+        whose, by_variables = account(backend.table)
+        # What variables stand for is known in this process alone: the next one may have another's.
+        run = self._run if by_variables else b""
+        parts = (backend.identity.encode(), whose.encode(), run, tool.digest().encode(), arguments)
+        return hashlib.sha256(b"\0".join(parts)).digest()
 
     def _is_clean(self, result: Mapping[str, Any]) -> bool:
         """Whether there is no secret in a result: one that holds a secret is answered, and kept nowhere."""

@@ -162,7 +162,7 @@ class Link:
             except BackendError as error:
                 if isinstance(error, SessionForgotten) and not renewed:
                     # It has answered, so nothing is wrong with it; but a new session at every turn is no use.
-                    self.health.let_go()
+                    self.health.let_go(admitted)
                     renewed, attempt = True, attempt - 1
                     continue
                 self.health.failed(error.message, admitted)
