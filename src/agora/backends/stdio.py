@@ -47,7 +47,7 @@ class StdioChannel:
         self._backend = backend
         self._guard = guard
         self._limit = line_bytes
-        cleaner = Cleaner(redactor or Redactor(), dict(backend.env))
+        cleaner = Cleaner(redactor or Redactor(), dict(backend.env), backend.args)
         self._tail = Tail(cleaner)
         self._skipped = Skipped(cleaner)
         self._turn = asyncio.Lock()

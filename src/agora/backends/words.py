@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agora.redaction.redactor import Redactor
 from agora.unseen import shown
@@ -24,14 +24,10 @@ _LINE = 200
 class Cleaner:
     """Makes a backend's own words fit to be shown and logged: no control characters, no secrets."""
 
-    def __init__(self, redactor: Redactor, env: Mapping[str, str]) -> None:
-        """`env` is what its table gives it: programs print their settings, passwords too."""
+    def __init__(self, redactor: Redactor, env: Mapping[str, str], args: Sequence[str] = ()) -> None:
+        """`env` and `args` are what its table gives it: programs print their settings, passwords too."""
         self._redactor = redactor
-        self._secrets = sorted(
-            {value for name, value in env.items() if len(value) >= _SHORTEST and _SECRET_NAME.search(name)},
-            key=len,
-            reverse=True,
-        )
+        self._secrets = _secrets([*env.items(), *_options(args)])
 
     def text(self, words: bytes) -> str:
         """`words` as they may be shown."""
@@ -39,6 +35,22 @@ class Cleaner:
         for secret in self._secrets:
             text = text.replace(secret, "[REDACTED:secret]")
         return self._redactor.text(shown(text))[0]
+
+
+def _secrets(named: Iterable[tuple[str, str]]) -> list[str]:
+    """The values whose names say that they are secret, the longest first."""
+    found = {value for name, value in named if len(value) >= _SHORTEST and _SECRET_NAME.search(name)}
+    return sorted(found, key=len, reverse=True)
+
+
+def _options(args: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options with their values, as in `--token=x` and `--token x`."""
+    for option, value in zip(args, (*args[1:], ""), strict=False):
+        name, equals, rest = option.partition("=")
+        if equals:
+            yield name, rest
+        elif option.startswith("-"):
+            yield option, value
 
 
 class Tail:

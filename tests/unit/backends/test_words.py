@@ -81,3 +81,9 @@ def test_what_was_skipped_is_counted_and_the_last_of_it_shown_on_one_line() -> N
     skipped.add(b"token=ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fX2kLm\x1b[2J" + b" and so on" * 1_000)
     assert skipped.text().startswith("[2 lines on its standard output that are no message; the last: token=[REDACTED:")
     assert len(skipped.text()) < 300
+
+
+def test_no_secret_among_the_arguments_is_shown() -> None:
+    args = ("--api-key", "qwertz-1", "--token=asdfgh-2", "AUTH=yxcvbn-3", "--verbose", "plain-words", "--password")
+    said = Cleaner(Redactor(), {}, args).text(b"usage: qwertz-1 asdfgh-2 yxcvbn-3 plain-words --password")
+    assert said == "usage: [REDACTED:secret] [REDACTED:secret] [REDACTED:secret] plain-words --password"
