@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.processes import Serve, Served, serving
+from tests.integration.processes import RunAgora, Serve, Served, run_command, serving
 from tests.protocol.bench import Bench
 from tests.scenarios.stage import Stage
 
@@ -73,3 +73,9 @@ def shared(home: Path, tmp_path: Path) -> Iterator[Serve]:
         yield lambda *options, **given: start(*options, env={"AGORA_SERVER_SHARED": "true"}, **given)
     if control.ask(home, "status") is not None:
         control.stop(home)
+
+
+@pytest.fixture
+def run_agora(home: Path, tmp_path: Path) -> RunAgora:
+    """Runs one command to its end on the test's data folder."""
+    return lambda *arguments, **given: run_command(arguments, home, tmp_path, **given)
