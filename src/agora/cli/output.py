@@ -127,6 +127,11 @@ def status(data: Data) -> None:
     rows = {"data": data["home"], "namespace": f"{data['namespace']} ({data['namespace_rule']})"}
     if "notes" in data:
         rows |= _counted(data)
+    if (backends := data.get("backends", {})).get("configured"):
+        amiss = [f"{', '.join(backends['dead'])} dead"] if "dead" in backends else []
+        amiss += [f"{backends['quarantined_tools']} tools quarantined"] if "quarantined_tools" in backends else []
+        told = [f"{backends['configured']} configured", f"{backends['tools']} tools known", *amiss]
+        rows["backends"] = ", ".join(told)
     if "redaction" in data:
         rows["redaction"] = ": ".join(data["redaction"][each] for each in ("mode", "note") if each in data["redaction"])
     for name, value in rows.items():
