@@ -11,6 +11,7 @@ from typing import Any, Literal
 from agora.config.backends import BackendTable
 from agora.errors import (
     BackendError,
+    BackendProtocolError,
     BackendRefused,
     BackendTimeout,
     BackendUnavailable,
@@ -155,7 +156,7 @@ class Link:
             attempt += 1
             admitted = self.health.admit()
             try:
-                result, seconds = await self._once(method, params, given)
+                result, seconds = await self._once(method, params, given, admitted)
             except BackendRefused:
                 self.health.succeeded()
                 raise
@@ -181,9 +182,11 @@ class Link:
                 self.health.succeeded(seconds)
                 return Answered(result, seconds, attempt)
 
-    async def _once(self, method: str, params: Mapping[str, Any], given: _Try) -> tuple[dict[str, Any], float]:
+    async def _once(
+        self, method: str, params: Mapping[str, Any], given: _Try, admitted: int
+    ) -> tuple[dict[str, Any], float]:
         """The result, and the seconds that the backend took for it."""
-        session = await self._open()
+        session = await self._open(admitted)
         if given.check is not None:
             await given.check()
         left = min(self.table.timeout, given.ends - self._monotonic())
@@ -210,13 +213,13 @@ class Link:
         # A program that does not start will not the next moment either; an address may be back.
         return isinstance(error, BackendUnavailable) and not isinstance(error, _NotStarted)
 
-    async def _open(self) -> Session:
+    async def _open(self, admitted: int) -> Session:
         if (session := self.session) is not None:
             return session
         if self._closed:
             raise BackendUnavailable(self.table.name, "it was taken out of the configuration", hint="")
         if self._opening is None:
-            self._opening = asyncio.get_running_loop().create_task(self._opened_session())
+            self._opening = asyncio.get_running_loop().create_task(self._opened_session(admitted))
             self._opening.add_done_callback(lambda done: done.cancelled() or done.exception())
         opening, task = self._opening, asyncio.current_task()
         try:
@@ -227,7 +230,7 @@ class Link:
                 raise BackendUnavailable(self.table.name, "it was ended while it started") from None
             raise
 
-    async def _opened_session(self) -> Session:
+    async def _opened_session(self, admitted: int) -> Session:
         table, began = self.table, self._monotonic()
         try:
             if self._session is not None:
@@ -237,10 +240,17 @@ class Link:
                 self._expand(table), lambda method, params: self._changed(self, method, params)
             )
             await self._met(session)
-        except (BackendUnavailable, BackendTimeout) as error:
-            if table.transport == "stdio" or isinstance(error, BackendTimeout):
-                raise _NotStarted(table.name, error.message.removeprefix(f"{table.name}: "), hint=error.hint) from error
+        except BackendRefused:
             raise
+        except BackendError as error:
+            # Counted here: whoever waited for it may have given up long before.
+            self.health.failed(error.message, admitted)
+            if isinstance(error, BackendProtocolError):
+                raise
+            told = self._not_opened(error)
+            if told is error:
+                raise
+            raise told from error
         finally:
             self._opening = None
         self._session = session
@@ -251,6 +261,15 @@ class Link:
             seconds=round(self._monotonic() - began, 3),
         )
         return session
+
+    def _not_opened(self, error: BackendError) -> BackendUnavailable:
+        """What became of a start is known of the call that needs it: it was not sent."""
+        again = self.table.transport == "http" and not isinstance(error, BackendTimeout)
+        if again and isinstance(error, BackendUnavailable):
+            return error
+        kind = BackendUnavailable if again else _NotStarted
+        hint = None if isinstance(error, OutcomeUnknown) else error.hint
+        return kind(self.table.name, error.message.removeprefix(f"{self.table.name}: "), hint=hint)
 
     async def _met(self, session: Session) -> None:
         if self._opened is None:
@@ -270,7 +289,7 @@ class Link:
             return session
         admitted = self.health.admit()
         try:
-            session = await self._open()
+            session = await self._open(admitted)
         except BackendError as error:
             self.health.failed(error.message, admitted)
             raise

@@ -180,6 +180,36 @@ async def test_many_first_calls_of_a_program_that_does_not_start_are_one_failure
     assert (await ask(to)).attempts == 1
 
 
+async def test_a_start_that_fails_when_nobody_waits_for_it_any_more_is_a_failure() -> None:
+    script = Script(starts=[away()] * FAILURES)
+    to = link(script, max_retries=0)
+    for _ in range(FAILURES):
+        script.hold = asyncio.Event()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await to.ready()
+        script.hold.set()
+        await asyncio.sleep(0.01)
+    assert to.health.state == "dead"
+    with pytest.raises(BackendUnavailable, match="left alone"):
+        await to.ready()
+
+
+@pytest.mark.parametrize("transport", [{"transport": "http"}, {"transport": "stdio", "command": "x", "url": ""}])
+async def test_a_backend_that_is_lost_while_its_tools_are_listed_was_not_called(transport: dict[str, Any]) -> None:
+    script = Script()
+
+    async def opened(_link: Link, _session: Any) -> None:
+        raise gone("in the list")
+
+    table = BackendTable("b", **{"url": "http://b", "retry_delay": 0.0, **transport})
+    to = Link(table, script, expand=lambda each: each, log=SilentLog(), opened=opened, monotonic=Time())
+    with pytest.raises(BackendUnavailable, match="in the list") as told:
+        await ask(to, reads=False)
+    assert "agora_backends" in told.value.hint
+    assert (script.asked, script.closed) == ([], script.connected)
+
+
 async def test_a_call_of_before_says_nothing_of_the_one_that_tries() -> None:
     hold = asyncio.Event()
     time, earlier = Time(), asyncio.Event()
