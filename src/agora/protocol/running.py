@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,6 +40,9 @@ _WAITING_EACH = 64
 
 _GRACE = 2.0
 """Seconds after its deadline that a call has to stop by itself; then it is answered for."""
+
+_STEPS = 64
+"""Notes of progress that wait for a client; of more, the oldest are left out."""
 
 _LAST_TOLD = 1.0
 """Seconds that an answer waits for the progress before it, should the client read slowly."""
@@ -157,7 +161,8 @@ class _Passing:
         self._ctx = ctx
         self._beats = beats
         self._loop = asyncio.get_running_loop()
-        self._last: asyncio.Task[None] | None = None
+        self._steps: deque[tuple[float, float | None, str | None]] = deque(maxlen=_STEPS)
+        self._telling: asyncio.Task[None] | None = None
 
     def step(self, done: float, total: float | None, words: str | None) -> None:
         """Tell the client soon. For whatever thread."""
@@ -166,22 +171,22 @@ class _Passing:
 
     async def told(self) -> None:
         """Return when all is told: a client hears of no progress after the answer."""
-        if self._last is not None:
-            await asyncio.wait({self._last}, timeout=_LAST_TOLD)
+        if self._telling is not None:
+            await asyncio.wait({self._telling}, timeout=_LAST_TOLD)
 
     def _begin(self, done: float, total: float | None, words: str | None) -> None:
         # Two counts must not mix: the client is promised rising numbers.
         self._beats.cancel()
-        self._last = self._loop.create_task(self._tell(self._last, done, total, words))
+        self._steps.append((done, total, words))
+        if self._telling is None or self._telling.done():
+            self._telling = self._loop.create_task(self._tell())
 
-    async def _tell(
-        self, before: asyncio.Task[None] | None, done: float, total: float | None, words: str | None
-    ) -> None:
-        if before is not None:
-            await asyncio.wait({before})
-        # The client may be gone, which ends its call by itself.
-        with suppress(Exception):
-            await self._ctx.session.report_progress(done, total, None if words is None else shown(words))
+    async def _tell(self) -> None:
+        while self._steps:
+            done, total, words = self._steps.popleft()
+            # The client may be gone, which ends its call by itself.
+            with suppress(Exception):
+                await self._ctx.session.report_progress(done, total, None if words is None else shown(words))
 
 
 async def _beats(ctx: ServerRequestContext[Any, Any], deadline: Deadline) -> None:

@@ -226,9 +226,10 @@ def change_tools(number: Any, given: dict[str, Any]) -> None:
 
 
 def progress(number: Any, given: dict[str, Any]) -> None:
-    token = given.get("_meta", {}).get("progressToken")
-    for step in range(1, 4):
-        told = {"progressToken": token, "progress": step, "total": 3, "message": f"step {step}"}
+    """Tells how far it is, `steps` times."""
+    token, steps = given.get("_meta", {}).get("progressToken"), int(given.get("steps", 3))
+    for step in range(1, steps + 1):
+        told = {"progressToken": token, "progress": step, "total": steps, "message": f"step {step}"}
         send({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
     echo(number, given)
 

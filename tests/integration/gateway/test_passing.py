@@ -54,6 +54,23 @@ def test_progress_of_a_backend_reaches_the_client_in_its_order_before_the_answer
         assert told == [(step, 3, f"step {step}") for step in (1, 2, 3)]
 
 
+def test_a_flood_of_progress_holds_up_nobody_and_ends_with_the_last(ann: Agent) -> None:
+    told: list[float] = []
+
+    async def on_progress(progress: float, total: float | None = None, message: str | None = None) -> None:
+        del total
+        if message and message.startswith("step"):
+            told.append(progress)
+
+    steps = 5_000
+    given = {"target": "one", "tool": "progress", "arguments": {"text": "done", "steps": steps}}
+    pending = ann.portal.start_task_soon(ann.client.call_tool, "agora_route", given, PATIENCE, on_progress)
+    assert ann.backends()["one"]["state"] == "running"
+    assert not pending.result(PATIENCE).is_error
+    assert told == sorted(told)
+    assert (told[-1], len(set(told))) == (steps, len(told))
+
+
 @pytest.mark.parametrize("name", ["append", "read_marked"])
 def test_a_call_that_its_client_takes_back_is_taken_back_from_the_backend(
     ann: Agent, tmp_path: Path, name: str
