@@ -20,6 +20,9 @@ MOST_TOOLS = 5_000
 MOST_BYTES = 200_000
 """Bytes of one definition, as JSON."""
 
+MOST_TOGETHER = 20_000_000
+"""Bytes of all definitions of one backend."""
+
 LONGEST_NAME = 256
 """Characters of a name, as agora_route takes it."""
 
@@ -111,22 +114,27 @@ class Pins:
 def _looked_at(definitions: Iterable[ToolDefinition]) -> tuple[list[ToolDefinition], tuple[str, ...]]:
     tools: dict[str, ToolDefinition] = {}
     refused: list[str] = []
+    left = MOST_TOGETHER
     for tool in definitions:
         if tool.name in tools:
             continue
-        if len(tools) >= MOST_TOOLS or _is_broken(tool):
+        size = _size(tool)
+        if len(tools) >= MOST_TOOLS or size is None or size > left:
             refused.append(tool.name)
         else:
             tools[tool.name] = tool
+            left -= size
     return list(tools.values()), tuple(dict.fromkeys(refused))
 
 
-def _is_broken(tool: ToolDefinition) -> bool:
-    """Whether nobody could call it, or read what it says: half of a surrogate pair in a name cannot be written."""
+def _size(tool: ToolDefinition) -> int | None:
+    """Bytes of it as JSON; None if nobody could call it or read what it says."""
     name, said = tool.name, tool.details()
+    # Half of a surrogate pair in a name cannot be written as UTF-8.
     if len(name) > LONGEST_NAME or any("\ud800" <= character <= "\udfff" for character in name):
-        return True
-    return not is_shallow(said) or len(json.dumps(said)) > MOST_BYTES
+        return None
+    size = len(json.dumps(said)) if is_shallow(said) else None
+    return None if size is None or size > MOST_BYTES else size
 
 
 def _pinned(pins: Mapping[str, Pin], refused: tuple[str, ...] = ()) -> Pinned:

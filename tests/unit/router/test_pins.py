@@ -25,6 +25,7 @@ from agora.model.pins import Pinned
 from agora.router import pins as module
 from agora.router.pins import Pins
 from agora.stores.sqlite.audit import called, verify_calls
+from agora.stores.sqlite.gateway.pins import MOST_GONE
 
 GET = ToolDefinition("files", "get", "Gets a file.", input={"type": "object", "properties": {"path": {}}})
 PUT = ToolDefinition("files", "put", "Puts a file.")
@@ -199,6 +200,25 @@ def test_tools_beyond_the_bounds_are_refused_and_of_two_of_one_name_the_first_co
     crowd = service.seen("many", "x", many)
     assert len(crowd.approved) == module.MOST_TOOLS
     assert crowd.refused == (f"tool{module.MOST_TOOLS}", f"tool{module.MOST_TOOLS + 1}")
+
+
+def test_definitions_together_have_a_size_and_names_that_are_made_up_are_forgotten(desk: Desk) -> None:
+    service = pins(desk)
+    each = module.MOST_BYTES - 1_000
+    many = [replace(PUT, name=f"tool{number}", description="x" * each) for number in range(150)]
+    found = service.seen("files", "x", [*many, GET])
+    assert sum(len(tool.description) for tool in found.approved.values()) <= module.MOST_TOGETHER
+    assert "get" in found.approved, "what is small has its place"
+    assert len(found.approved) + len(found.refused) == len(many) + 1
+    for turn in range(3):
+        desk.clock.advance(seconds=5)
+        made_up = [ToolDefinition("made", f"t{turn}_{number}") for number in range(4_000)]
+        found = service.seen("made", "x", made_up)
+    assert len(found.gone) == MOST_GONE
+    assert {name.partition("_")[0] for name in found.gone[-4_000:]} == {"t1"}
+    known = service.known("made", "x")
+    assert known is not None
+    assert len(known.gone) == MOST_GONE
 
 
 ODD: dict[str, object] = {"a": [1, 1.0, None, True, 10**30, "\ud800", "名"], "": {"$ref": "#"}}

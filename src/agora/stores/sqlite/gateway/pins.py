@@ -23,6 +23,9 @@ _AFRESH = timedelta(hours=1)
 _LIFE = timedelta(days=90)
 """What is known of another program under the same name is forgotten when that was not seen for so long."""
 
+MOST_GONE = 5_000
+"""Tools of one program that it has no more and that are remembered, those that went last: it can make up new names."""
+
 _COLUMNS = "tool, status, approved, approved_digest, approved_at, approved_by, seen, seen_digest, first_seen, seen_at"
 _OF = "backend = ? AND identity = ?"
 
@@ -56,6 +59,8 @@ class SqliteToolPins:
             for tool, pin in after.items():
                 if pin != before.get(tool):
                     _write(connection, backend, identity, pin)
+            for tool in before.keys() - after.keys():
+                connection.execute(f"DELETE FROM tool_pins WHERE {_OF} AND tool = ?", (backend, identity, tool))
             connection.execute(
                 "DELETE FROM tool_pins WHERE backend = ? AND identity NOT IN"
                 " (SELECT identity FROM tool_pins WHERE backend = ? AND seen_at > ?)",
@@ -87,7 +92,11 @@ class SqliteToolPins:
 
 def _after(before: Mapping[str, Pin], tools: Sequence[ToolDefinition], now: datetime) -> dict[str, Pin]:
     there = {tool.name: tool for tool in tools}
-    after = {name: pin.missed() for name, pin in before.items() if name not in there}
+    gone = {name: pin.missed() for name, pin in before.items() if name not in there}
+    after = gone
+    if len(gone) > MOST_GONE:
+        newest = sorted(gone.values(), key=lambda pin: (pin.seen_at, pin.seen.name), reverse=True)
+        after = {pin.seen.name: pin for pin in newest[:MOST_GONE]}
     for name, tool in there.items():
         pin = before.get(name)
         after[name] = Pin.first(tool, now) if pin is None else pin.sighted(tool, now)
