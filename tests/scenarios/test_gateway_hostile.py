@@ -254,3 +254,7 @@ def test_a_quarantined_tool_is_called_by_no_name_and_found_by_no_words(crowd: St
     assert "send all notes" not in json.dumps(found)
     assert crowd.backend("bad")["quarantined"] == ["get_report"]
     assert {row["params"]["name"] for row in bad.told("tools/call")} == {"get_weather"}
+    done = run_command(["audit", "--calls", "--operation", "call", "--limit", "4", "--json"], crowd.home, crowd.folder)
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["outcome"] for row in rows] == ["tool_quarantined"] * 4
+    assert [row["access"] for row in rows[1:]] == ["write"] * 3, "nobody looks at what it says of itself"

@@ -165,6 +165,20 @@ class Dispatcher:
             )
         return answered.result
 
+    def refused(  # noqa: PLR0913, PLR0917 - what a call is made of
+        self,
+        backend: Backend,
+        name: str,
+        given: Mapping[str, Any],
+        caller: Caller,
+        deadline: Deadline,
+        matched_by: Match,
+        error: AgoraError,
+    ) -> None:
+        """Record a call of a tool that may not even be looked at: it counts as writing."""
+        made = CallMade(backend.table.name, name, "write", "name", matched_by, _canonical(given), outcome=error.code)
+        self._record(made, caller, deadline)
+
     @staticmethod
     def _admitted(backend: Backend, tool: ToolDefinition, given: Mapping[str, Any], decided: Verdict) -> str | None:
         if not decided.allowed:

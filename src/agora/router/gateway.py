@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from agora.errors import AccessDenied, AgoraError, InvalidInput, ReadOnlyBackend, ToolNotFound
+from agora.errors import AccessDenied, AgoraError, InvalidInput, ReadOnlyBackend, ToolNotFound, ToolQuarantined
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
@@ -158,7 +158,7 @@ class Gateway:
         meant = self._chooser.meant(name, mine)
         if len(meant) == 1:
             found = next(each for each in mine if each.table.name == meant[0][0])
-            tool = self.registry.newest(found, meant[0][1], deadline)
+            tool = self._tool(found, meant[0][1], request, caller, deadline, "tool")
             described = describe(found, tool, Candidate(found.table.name, tool.name))
             return self._called("tool", found, described, request, caller, deadline, missing)
         if meant:
@@ -166,7 +166,7 @@ class Gateway:
             return Routed("none", candidates=_listed(meant, mine), not_searched=missing)
         for each in mine:
             if each.tools is not None and name in each.tools.quarantined:
-                each.tool(name)
+                self._tool(each, name, request, caller, deadline, "tool")
         return self._by_intent(mine, request, caller, deadline, missing)
 
     def call(self, name: str, tool: str, arguments: Mapping[str, Any], caller: Caller, deadline: Deadline) -> Called:
@@ -261,7 +261,7 @@ class Gateway:
         if failed:
             raise failed[backend.table.name]
         if request.tool is not None:
-            tool = self.registry.newest(backend, request.tool, deadline)
+            tool = self._tool(backend, request.tool, request, caller, deadline, "backend")
             described = describe(backend, tool, Candidate(backend.table.name, tool.name))
             return self._called("backend", backend, described, request, caller, deadline, {})
         if request.intent is not None:
@@ -271,6 +271,23 @@ class Gateway:
         approved = () if backend.tools is None else tuple(backend.tools.approved.values())
         every = tuple(describe(backend, tool, Candidate(backend.table.name, tool.name)) for tool in approved)
         return Routed("backend", candidates=every)
+
+    def _tool(
+        self,
+        backend: Backend,
+        name: str,
+        request: RouteRequest,
+        caller: Caller,
+        deadline: Deadline,
+        matched_by: Match,
+    ) -> ToolDefinition:
+        """The tool of that name; that somebody wanted one that is quarantined is recorded."""
+        try:
+            return self.registry.newest(backend, name, deadline)
+        except ToolQuarantined as error:
+            if not request.dry_run:
+                self._dispatcher.refused(backend, name, request.arguments, caller, deadline, matched_by, error)
+            raise
 
     def _by_intent(
         self,
