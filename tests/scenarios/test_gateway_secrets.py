@@ -201,7 +201,7 @@ def far(tmp_path: Path) -> Iterator[tuple[HttpServer, Puppet]]:
     (home / "token").chmod(0o600)
     stage = Stage(home, tmp_path, lambda: pytest.fail("not over stdio"))
     tell = stage.puppet("tell").plays("get_long", answers={"get_long": {"result": text(f"only for ann\n{FILLER}")}})
-    access = '[[access]]\ntokens = ["ann", "bob"]\nnamespaces = ["{own}", "shared"]\nrights = "write"\n'
+    access = '[[access]]\ntokens = ["ann", "bob"]\nnamespaces = ["{own}", "shared"]\nrights = "write"\nbackends = "*"\n'
     stage.configure(tell.table(cache_seconds=60), settings=access)
     with HttpServer(home) as server:
         yield server, tell
