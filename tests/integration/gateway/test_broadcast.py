@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.gateway.rig import WAYS, Agent, Way, agent, configure, eventually, table, text, written
+from tests.integration.gateway.rig import Agent, agent, configure, eventually, table, text, written
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the backend knows signals alone")
 
@@ -24,8 +24,7 @@ def asked(ann: Agent, **given: Any) -> dict[str, Any]:
     return result.structured_content
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_broadcast_has_a_row_for_each_that_was_asked_and_a_reason_for_each_that_was_not(home: Path, way: Way) -> None:
+def test_a_broadcast_has_a_row_for_each_that_was_asked_and_a_reason_for_each_that_was_not(home: Path) -> None:
     configure(
         home,
         *(table(name) for name in FINE),
@@ -36,7 +35,7 @@ def test_a_broadcast_has_a_row_for_each_that_was_asked_and_a_reason_for_each_tha
         table("changed"),
         written("missing", command="no-such-program-of-agora"),
     )
-    with agent(way, home) as ann:
+    with agent("shared", home) as ann:
         ann.route("changed", "change_tools")
         eventually(lambda: ann.backends()["changed"].get("quarantined") == ["echo"], "the change is known")
         found = asked(ann, tool="echo", arguments={"text": "who is there?"})
@@ -53,9 +52,7 @@ def test_a_broadcast_has_a_row_for_each_that_was_asked_and_a_reason_for_each_tha
         # One is late beyond its own timeout, one is killed: the others are answered, and are as quick as they are.
         pid = ann.pid("killed")
         pending = ann.portal.start_task_soon(
-            lambda: ann.client.call_tool(
-                "agora_broadcast", {"tool": "late", "arguments": {"seconds": 0.3 if way == "alone" else 0.2}}
-            )
+            lambda: ann.client.call_tool("agora_broadcast", {"tool": "late", "arguments": {"seconds": 0.3}})
         )
         eventually(lambda: ann.backends()["killed"]["running_calls"] == 1, "it is under way")
         os.kill(pid, signal.SIGKILL)

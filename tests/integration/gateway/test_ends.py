@@ -76,16 +76,14 @@ def pid_of(ann: Served) -> int:
 def test_nothing_is_left_of_a_stubborn_backend_whose_server_is_killed(
     serve: Serve, home: Path, left: list[int], way: str
 ) -> None:
-    configure(home, table("one", "stubborn", "grandchildren"), table("two", "deaf", "stubborn", start_timeout=60))
+    configure(home, table("one", "stubborn", "grandchildren"))
     ann = serve(env=SHARED if way == "shared" else None)
     backend = pid_of(ann)
     server = ann.call("agora_status")["pid"]
     started(ann, "never")
-    # Its handshake is under way.
-    ann.post_call("agora_route", target="two")
-    eventually(lambda: len(family(server)) >= 6, "two backends, two grandchildren and the guard")
     left += family(server)[1:]
     assert backend in left
+    assert len(left) == 4, "the backend, two grandchildren and the guard"
     os.kill(server, signal.SIGKILL)
     nothing_is_left(left)
 

@@ -237,3 +237,15 @@ def test_a_backend_that_was_killed_between_two_calls_is_not_noticed(ann: Agent, 
     # Also a call that changes something: it was not sent.
     ann.route("killed", "append", path=str(file))
     assert count(file) == 1
+
+
+def test_a_changing_call_that_outlasts_the_servers_own_limit_has_an_unknown_outcome(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "calls"
+    configure(home, table("one"))
+    with agent("alone", home, settings={"limits.call_seconds": 2}) as bob:
+        # The first call opens the store and starts the backend.
+        eventually(lambda: not bob.result("agora_route", {"target": "one", "tool": "echo"}).is_error, "it has started")
+        error = bob.fails("one", "append", path=str(file), then="never")
+        # Not `deadline_exceeded`, which says that trying again may help.
+        assert (error["code"], error["retryable"], count(file)) == ("outcome_unknown", False, 1)
+        assert bob.route("one", "cancelled")["structured"]["ids"], "the backend is told"

@@ -15,7 +15,6 @@ from tests.integration.backends.http_rig import Process
 from tests.integration.gateway.rig import (
     AT_ONCE,
     PATIENCE,
-    WAYS,
     Agent,
     agent,
     configure,
@@ -73,11 +72,9 @@ def refusing() -> Iterator[str]:
         thread.join(PATIENCE)
 
 
-@pytest.fixture(scope="module", params=WAYS)
-def ann(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, far: Far, refusing: str
-) -> Iterator[Agent]:
-    """An agent with the same server twice, once with little patience, and the one that refuses."""
+@pytest.fixture(scope="module")
+def ann(tmp_path_factory: pytest.TempPathFactory, far: Far, refusing: str) -> Iterator[Agent]:
+    """An agent of a shared server with the same server twice, once with little patience, and the one that refuses."""
     home = tmp_path_factory.mktemp("home")
     configure(
         home,
@@ -87,7 +84,7 @@ def ann(
     )
     with ExitStack() as stack:
         stack.callback(end_shared, home)
-        yield stack.enter_context(agent(request.param, home))
+        yield stack.enter_context(agent("shared", home))
 
 
 def test_a_server_that_was_started_anew_knows_no_session_and_nobody_sees_it(ann: Agent, far: Far) -> None:
