@@ -51,7 +51,7 @@ class BackendTable:
     """Seconds before the first of them; doubled for each further one."""
     rate: float | None = None
     """Calls a second; None for no limit."""
-    concurrency: int = 16
+    concurrency: int = 32
     """Calls at the same time; more wait."""
     cache_seconds: float = 0.0
     """How long the result of a reading call answers the same call again; 0 for never."""
