@@ -315,7 +315,11 @@ def made_older(store: Path, file: Path) -> None:
             older.executescript(script.read_text("utf-8"))
         older.execute("ATTACH ? AS newer", (str(store),))
         older.execute("BEGIN")
-        tables = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'fulltext_%'"
+        # What this release has in another form stays empty: `readers` says who has read what, and no note.
+        tables = (
+            "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'fulltext_%'"
+            " AND name IN (SELECT name FROM newer.sqlite_master)"
+        )
         for (table,) in older.execute(tables).fetchall():
             columns = ", ".join(row[1] for row in older.execute(f"PRAGMA main.table_info({table})"))
             columns = f"rowid, {columns}" if table == "fulltext" else columns

@@ -13,7 +13,7 @@ from agora.redaction.redactor import Redactor
 SIZE = 131_072
 RANDOM = random.Random(5)  # noqa: S311 - made-up texts
 BEGIN = "-----BEGIN PRIVATE " + "KEY-----"
-SECONDS = 0.1
+SECONDS = 0.3
 
 
 def over(piece: str) -> str:
