@@ -106,3 +106,15 @@ async def test_a_client_that_lists_tools_waits_for_no_store(bench: Bench) -> Non
             assert watch._thread is not None
     finally:
         opening.set()
+
+
+async def test_who_has_only_listed_tools_is_not_told_of_resources(bench: Bench) -> None:
+    services, quiet = bench.services(), Heard()
+    make = partial(bench.client, mode="legacy", tools=services)
+    async with make(message_handler=quiet) as client, subscribed(make, legacy=True) as (_, heard):
+        await client.list_tools()
+        await bench.ok(client, "agora_save", content="one")
+        await heard.until({"resources"})
+        await bench.ok(client, "agora_save", content="two")
+        await heard.until({"resources"})
+        assert quiet.told == []

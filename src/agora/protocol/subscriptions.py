@@ -78,6 +78,8 @@ class Subscriptions:
         self._listen = ListenHandler(self._bus, max_subscriptions=_STREAMS)
         self._uris: Counter[str] = Counter()
         self._session: ServerSession | None = None
+        self._hears: set[type[ServerEvent]] = set()
+        """Of which lists a client of the handshake era hears: who has never asked for one is not disturbed."""
         self._subscribed: set[str] = set()
         self._stop: Callable[[], None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
@@ -117,6 +119,7 @@ class Subscriptions:
         """A client of the handshake era has asked for something of which it wants to hear changes."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._session = ctx.session
+            self._hears |= {ResourcesListChanged, PromptsListChanged}
             await self._watched(ctx)
 
     def listed_tools(self, ctx: Context) -> None:
@@ -127,6 +130,7 @@ class Subscriptions:
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         self._session = ctx.session
+        self._hears.add(ToolsListChanged)
         if self._stop is None and self._beginning is None:
             self._beginning = asyncio.get_running_loop().create_task(self._begin(ctx))
 
@@ -256,6 +260,8 @@ class Subscriptions:
                 if isinstance(event, ResourceUpdated):
                     if event.uri in self._subscribed:
                         await session.send_resource_updated(event.uri)
+                elif type(event) not in self._hears:
+                    continue
                 elif isinstance(event, ResourcesListChanged):
                     await session.send_notification(types.ResourceListChangedNotification())
                 elif isinstance(event, ToolsListChanged):
