@@ -31,7 +31,8 @@ async def test_progress_rises_while_a_call_runs_and_says_what_it_is_at(link: Lin
 
         async def on_progress(progress: float, total: float | None = None, message: str | None = None) -> None:
             told.append((progress, total, message))
-            if len(told) == 2:
+            # On a busy machine the first note comes before the call has got that far.
+            if len(told) >= 2 and str(message).startswith("encoding"):
                 held.release.set()
 
         async with link.client() as client:
@@ -45,8 +46,7 @@ async def test_progress_rises_while_a_call_runs_and_says_what_it_is_at(link: Lin
     assert len(told) >= 2
     assert [each[0] for each in told] == sorted({each[0] for each in told})
     assert {total for _, total, _ in told} == {60.0}
-    assert told[0][2] is not None
-    assert told[0][2].startswith("encoding")
+    assert str(told[-1][2]).startswith("encoding")
 
 
 @spec(

@@ -265,8 +265,8 @@ def test_ten_thousand_tools_are_searched_and_changed_quickly() -> None:
     ]
 
     # Far above what it takes on an idle machine, far below what a loop over all tools would take.
-    assert sorted(spent)[4] < 0.05
-    assert sorted(changes)[2] < 0.1
+    assert sorted(spent)[4] < 0.15
+    assert sorted(changes)[2] < 0.3
 
 
 def _cpu(act: object) -> float:
