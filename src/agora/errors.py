@@ -162,7 +162,8 @@ class BackendError(AgoraError):
 
     def __init__(self, backend: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(f"{backend}: {message}", hint=hint)
-        self.backend = backend
+        # The reason is the message without the name, for whoever tells it on.
+        self.backend, self.reason = backend, message
 
     def details(self) -> dict[str, Any]:
         """As `AgoraError.details`, with `backend`."""

@@ -41,6 +41,39 @@ def runs(pid: int) -> bool:
         return False
 
 
+def on_a_terminal(home: Path, cwd: Path, *arguments: str) -> tuple[int, str]:
+    """Exit status of a command that a person at a terminal runs, and what was shown. Not on Windows."""
+    ours, theirs = os.openpty()
+    shown: list[bytes] = []
+
+    def read() -> None:
+        # The end of a terminal is an error on Linux, an empty read elsewhere.
+        try:
+            while piece := os.read(ours, 65_536):
+                shown.append(piece)
+        except OSError:
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        done = subprocess.run(
+            [*AGORA, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment(home),
+            cwd=cwd,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(theirs)
+        reader.join(60)
+        os.close(ours)
+    return done.returncode, b"".join(shown).decode("utf-8").replace("\r\n", "\n")
+
+
 class Served:
     """One `agora serve` process and its client: raw JSON lines, each checked to be JSON-RPC."""
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.processes import AGORA, RunAgora, environment
+from tests.integration.processes import RunAgora, on_a_terminal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 
@@ -31,35 +29,7 @@ class Terminal:
 
     def __call__(self, *arguments: str) -> tuple[int, str]:
         """Exit status, and what was shown."""
-        ours, theirs = os.openpty()
-        shown: list[bytes] = []
-
-        def read() -> None:
-            # The end of a terminal is an error on Linux, an empty read elsewhere.
-            try:
-                while piece := os.read(ours, 65_536):
-                    shown.append(piece)
-            except OSError:
-                pass
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        try:
-            done = subprocess.run(
-                [*AGORA, *arguments],
-                stdin=theirs,
-                stdout=theirs,
-                stderr=theirs,
-                cwd=self.project,
-                env=environment(self.home),
-                check=False,
-                timeout=60,
-            )
-        finally:
-            os.close(theirs)
-            reader.join(60)
-            os.close(ours)
-        return done.returncode, b"".join(shown).decode().replace("\r\n", "\n")
+        return on_a_terminal(self.home, self.project, *arguments)
 
 
 @pytest.fixture

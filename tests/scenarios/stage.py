@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
-from tests.integration.processes import Served
+from tests.integration.processes import Served, runs
 
 PUPPET = Path(__file__).with_name("puppet.py")
 NAUGHTY = Path(__file__).parents[1] / "integration" / "backends" / "naughty.py"
@@ -144,14 +143,6 @@ class Stage:
 def said(result: Mapping[str, Any]) -> str:
     """The texts of a result."""
     return "\n".join(block.get("text", "") for block in result["content"])
-
-
-def runs(pid: int) -> bool:
-    """Whether the process has not ended."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def ended(pids: list[int], seconds: float = 5.0) -> None:

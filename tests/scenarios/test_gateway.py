@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
-from tests.integration.processes import Serve
-from tests.scenarios.stage import Stage, ended, naughty, over_http, runs, said, table, text, until
+from tests.integration.processes import Serve, runs
+from tests.scenarios.stage import Stage, ended, naughty, over_http, said, table, text, until
 
 READS = {"readOnlyHint": True}
 

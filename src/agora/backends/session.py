@@ -102,7 +102,7 @@ class McpSession:
             # Whatever became of a handshake, no call was sent.
             raise BackendUnavailable(
                 self._backend,
-                f"{error.message.removeprefix(f'{self._backend}: ')}{words}",
+                f"{error.reason}{words}",
                 hint=None if isinstance(error, OutcomeUnknown) else error.hint,
             ) from error
         except BaseException:

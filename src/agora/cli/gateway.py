@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from agora.cli import output
-from agora.cli.session import CLIENT, Config, Home, Json, errors_as_status, origin, quiet, settings
+from agora.cli.session import Config, Home, Json, call_here, errors_as_status, settings
 from agora.errors import InvalidInput
 
 Arguments = Annotated[
@@ -78,23 +78,15 @@ def asked(tool: str, given: Mapping[str, Any], home: Path | None, config: Path |
 
     loaded = settings(home, config)
     arguments = {name: value for name, value in given.items() if value is not None}
-    limits = loaded.settings.limits
     if loaded.settings.server.shared:
         options = {"home": str(home) if home else None, "config": str(config) if config else None}
         plain = {name: str(Path(value).absolute()) for name, value in options.items() if value is not None}
-        found = call_shared(loaded.settings.home, plain, tool, arguments, limits.call_seconds + 10.0)
+        found = call_shared(loaded.settings.home, plain, tool, arguments, loaded.settings.limits.call_seconds + 10.0)
         if found is not None:
             return dict(found)
-    from agora.app.agora import opened  # noqa: PLC0415 - as above
-    from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
-    from agora.model.deadline import Deadline  # noqa: PLC0415 - as above
     from agora.protocol.tools.gateway import MEDIA  # noqa: PLC0415 - as above
 
-    configure_logging(quiet(loaded))
-    with opened(loaded) as agora:
-        connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
-        deadline = Deadline(limits.call_seconds)
-        done = agora.tools.call(tool, arguments, connection, client=CLIENT, deadline=deadline)
+    done = call_here(loaded, tool, arguments)
     return {name: value for name, value in done.items() if name != MEDIA}
 
 

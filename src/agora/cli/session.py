@@ -63,26 +63,31 @@ def run_tool(
         arguments = {key: value for key, value in given.items() if value is not None}
         # A mistake makes no data folder and waits for no store.
         schemas.check(CALLABLE[name].input, guard_of(loaded.settings).arguments(arguments).value)
-        from agora.app.agora import opened  # noqa: PLC0415 - as above
-        from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
-
-        configure_logging(quiet(loaded))
-        with opened(loaded) as agora:
-            connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
-            if namespace is not None:
-                connection.caller(CLIENT, namespace=namespace)
-            result = agora.tools.call(
-                name,
-                arguments,
-                connection,
-                client=CLIENT,
-                deadline=Deadline(loaded.settings.limits.call_seconds),
-            )
+        result = call_here(loaded, name, arguments, namespace)
         if json_wanted:
             output.as_json(result)
         else:
             show(result)
             output.replaced(result)
+
+
+def call_here(loaded: Loaded, name: str, arguments: Mapping[str, Any], namespace: str | None = None) -> dict[str, Any]:
+    """The result of a tool that is called in this process, with the settings `loaded`.
+
+    `namespace` opens a namespace for tools that have no such argument themselves.
+
+    Raises: what opening the store and the tool raise.
+    """
+    from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
+    from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
+
+    configure_logging(quiet(loaded))
+    with opened(loaded) as agora:
+        connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
+        if namespace is not None:
+            connection.caller(CLIENT, namespace=namespace)
+        deadline = Deadline(loaded.settings.limits.call_seconds)
+        return agora.tools.call(name, arguments, connection, client=CLIENT, deadline=deadline)
 
 
 @contextmanager

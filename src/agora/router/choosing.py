@@ -15,7 +15,7 @@ from agora.router.named import tools_meant
 from agora.router.policy import verdict
 from agora.router.registry import Backend
 from agora.router.select import Candidate as Ranked
-from agora.router.select import Thresholds, decide, select
+from agora.router.select import Selection, Thresholds, decide, select
 from agora.router.texts import texts_of
 from agora.router.vectors import TextVectors
 
@@ -45,21 +45,10 @@ class MeaningChooser:
 
     def choose(self, intent: str, backends: Sequence[Backend], limit: int, deadline: Deadline) -> Choice:
         """As `Chooser.choose`."""
-        names = frozenset(each.table.name for each in backends)
-        catalogue = self._in_step(backends, deadline)
-        degraded: list[str] = []
-        try:
-            asked = self._vectors(deadline).question_vectors(intent, deadline)
-        except EmbeddingError as error:
-            asked = None
-            degraded.append(f"meaning was not looked at, words alone decide: {error.message}")
-        found = select(intent, catalogue, asked, names, limit)
-        if len(names) == 1 or len(found.candidates) == 1:
+        found, degraded = self._found(intent, backends, limit, deadline)
+        if len(backends) == 1 or len(found.candidates) == 1:
             # There is no other backend to be ahead of: the lead is that over its other tools.
             found = replace(found, candidates=found.tools)
-        if found.unread:
-            why = "" if self._failure is None else f" ({self._failure.message})"
-            degraded.append(f"found by words alone so far: {', '.join(found.unread)}{why}")
         by_name = {each.table.name: each for each in backends}
 
         def reads(backend: str, tool: str) -> bool:
@@ -67,7 +56,7 @@ class MeaningChooser:
             return verdict(owner.tool(tool), owner.table).access == "read"
 
         chosen = decide(found, reads, self._settings)
-        return Choice(tuple(map(_shown, found.candidates)), None if chosen is None else _shown(chosen), tuple(degraded))
+        return Choice(tuple(map(_shown, found.candidates)), None if chosen is None else _shown(chosen), degraded)
 
     def meant(self, target: str, backends: Sequence[Backend]) -> tuple[tuple[str, str], ...]:
         """As `Chooser.meant`."""
@@ -77,15 +66,8 @@ class MeaningChooser:
 
     def ranked(self, query: str, backends: Sequence[Backend], limit: int, deadline: Deadline) -> Choice:
         """As `Chooser.ranked`."""
-        catalogue = self._in_step(backends, deadline)
-        degraded: list[str] = []
-        try:
-            asked = self._vectors(deadline).question_vectors(query, deadline)
-        except EmbeddingError as error:
-            asked = None
-            degraded.append(f"meaning was not looked at, words alone decide: {error.message}")
-        found = select(query, catalogue, asked, frozenset(each.table.name for each in backends), limit)
-        return Choice(tuple(map(_shown, found.tools)), None, tuple(degraded))
+        found, degraded = self._found(query, backends, limit, deadline)
+        return Choice(tuple(map(_shown, found.tools)), None, degraded)
 
     def close(self) -> None:
         """Make no more vectors."""
@@ -95,6 +77,23 @@ class MeaningChooser:
             reader = self._reader
         if reader is not None:
             reader.join(_WAITS)
+
+    def _found(
+        self, words: str, backends: Sequence[Backend], limit: int, deadline: Deadline
+    ) -> tuple[Selection, tuple[str, ...]]:
+        """What these words come to among these backends, and what was not looked at for it."""
+        catalogue = self._in_step(backends, deadline)
+        degraded: list[str] = []
+        try:
+            asked = self._vectors(deadline).question_vectors(words, deadline)
+        except EmbeddingError as error:
+            asked = None
+            degraded.append(f"meaning was not looked at, words alone decide: {error.message}")
+        found = select(words, catalogue, asked, frozenset(each.table.name for each in backends), limit)
+        if found.unread:
+            why = "" if self._failure is None else f" ({self._failure.message})"
+            degraded.append(f"found by words alone so far: {', '.join(found.unread)}{why}")
+        return found, tuple(degraded)
 
     def _in_step(self, backends: Sequence[Backend], deadline: Deadline) -> Catalogue:
         """The catalogue with these backends' tools as they are now, after a moment for vectors that are missing."""

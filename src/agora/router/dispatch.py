@@ -189,11 +189,11 @@ class Dispatcher:
         self, backend: Backend, tool: ToolDefinition, given: Mapping[str, Any], made: CallMade, deadline: Deadline
     ) -> Called:
         table, reads = backend.table, made.access == "read"
-        lasting = reads and table.cache_seconds > 0 and self._cache is not None
-        key = self._key(backend, tool, made.arguments)
-        if lasting and self._cache is not None:
+        cache = self._cache if reads and table.cache_seconds > 0 else None
+        key = b"" if cache is None else self._key(backend, tool, made.arguments)
+        if cache is not None:
             now, began = self._clock.now(), time.monotonic()
-            if (kept := self._cache.get(key, now)) is not None:
+            if (kept := cache.get(key, now)) is not None:
                 if backend.relisting is not None:
                     self._loop.run(lambda: self._registry.settled(backend, tool), deadline)
                 age = (now - kept.made_at).total_seconds()
@@ -226,8 +226,8 @@ class Dispatcher:
             raise OutcomeUnknown(table.name, late.message) from late
         given_back = plain(answered.result)
         result = results.read(given_back)
-        if lasting and self._cache is not None and not result.is_error and self._is_clean(given_back):
-            self._cache.put(key, given_back, self._clock.now(), table.cache_seconds)
+        if cache is not None and not result.is_error and self._is_clean(given_back):
+            cache.put(key, given_back, self._clock.now(), table.cache_seconds)
         return Called(
             *(table.name, tool.name, made.access, made.rule, result),
             seconds=answered.seconds,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from agora.model.backend import ToolDefinition
 from agora.router.naming import Owned, table_of
 from agora.router.offering import Offered
 from agora.router.policy import Verdict, verdict
-from agora.router.registry import Backend, Registry
-
-Allowed = Callable[[str], bool]
+from agora.router.registry import Allowed, Backend, Registry
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,14 +19,12 @@ from agora.router import results
 from agora.router.dispatch import Dispatcher, Keeping
 from agora.router.loop import LoopThread
 from agora.router.policy import Verdict, refusal, verdict
-from agora.router.registry import Backend, Registry
+from agora.router.registry import Backend, Registry, named
 
 LEARN_SECONDS = 10.0
 """Seconds that a search waits for backends which were never seen and have to be started to know their tools."""
 
 CANDIDATES = 5
-
-Allowed = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +143,13 @@ class Gateway:
 
         Raises: what `Dispatcher.call` raises; BackendNotFound, ToolNotFound.
         """
-        allowed = caller.scope.grants.may_call
-        backend = self.registry.find(request.target, allowed)
+        mine = self.registry.usable(caller.scope.grants.may_call)
+        backend = named(request.target, mine)
         if backend is not None:
             return self._at(backend, request, caller, deadline)
         if request.tool is not None:
             # Who names a tool of a backend that there is not must not reach another backend's.
-            self.registry.get(request.target, allowed)
-        mine = [each for each in self.registry.all() if allowed(each.table.name)]
+            self.registry.get(request.target, caller.scope.grants.may_call)
         missing = self._learned(mine, deadline)
         name = request.target.strip()
         meant = self._chooser.meant(name, mine)
@@ -176,10 +173,10 @@ class Gateway:
         """
         backend = self.registry.get(name, caller.scope.grants.may_call)
         deadline.tell(f"waiting for {backend.table.name}")
-        failed = self.registry.learn([backend], deadline.remaining(), deadline)
-        if failed:
-            raise failed[backend.table.name]
-        return self._dispatcher.call(backend, backend.tool(tool), arguments, caller, deadline, matched_by="backend")
+        self._know(backend, deadline)
+        request = RouteRequest(name, tool, arguments)
+        wanted = self._tool(backend, tool, request, caller, deadline, "backend")
+        return self._dispatcher.call(backend, wanted, arguments, caller, deadline, matched_by="backend")
 
     def ask(
         self, name: str, method: str, params: Mapping[str, Any], caller: Caller, deadline: Deadline
@@ -207,7 +204,7 @@ class Gateway:
         began = time.monotonic()
         allowed = caller.scope.grants.may_call
         if only is None:
-            asked = [each for each in self.registry.all() if allowed(each.table.name)]
+            asked = self.registry.usable(allowed)
         else:
             asked = list({id(each): each for each in (self.registry.get(name, allowed) for name in only)}.values())
         not_asked: dict[str, AgoraError] = dict(self._learned(asked, deadline))
@@ -236,7 +233,7 @@ class Gateway:
 
     def search(self, query: str, caller: Caller, deadline: Deadline, limit: int = 10) -> Routed:
         """The tools that fit `query` best; nothing is called."""
-        mine = [each for each in self.registry.all() if caller.scope.grants.may_call(each.table.name)]
+        mine = self.registry.usable(caller.scope.grants.may_call)
         missing = self._learned(mine, deadline)
         choice = self._chooser.ranked(query, mine, limit, deadline)
         return Routed("none", None, None, self._described(choice, mine), missing, choice.degraded)
@@ -257,9 +254,7 @@ class Gateway:
 
     def _at(self, backend: Backend, request: RouteRequest, caller: Caller, deadline: Deadline) -> Routed:
         """A request that names its backend."""
-        failed = self.registry.learn([backend], deadline.remaining(), deadline)
-        if failed:
-            raise failed[backend.table.name]
+        self._know(backend, deadline)
         if request.tool is not None:
             tool = self._tool(backend, request.tool, request, caller, deadline, "backend")
             described = describe(backend, tool, Candidate(backend.table.name, tool.name))
@@ -271,6 +266,11 @@ class Gateway:
         approved = () if backend.tools is None else tuple(backend.tools.approved.values())
         every = tuple(describe(backend, tool, Candidate(backend.table.name, tool.name)) for tool in approved)
         return Routed("backend", candidates=every)
+
+    def _know(self, backend: Backend, deadline: Deadline) -> None:
+        """Return once the tools of a backend are known, however long that takes."""
+        for error in self.registry.learn([backend], deadline.remaining(), deadline).values():
+            raise error
 
     def _tool(
         self,

@@ -204,7 +204,7 @@ class Link:
     @staticmethod
     def _as_told(error: BackendError, reads: bool) -> BackendError:
         if isinstance(error, BackendTimeout) and not reads:
-            return OutcomeUnknown(error.backend, error.message.removeprefix(f"{error.backend}: "))
+            return OutcomeUnknown(error.backend, error.reason)
         return error
 
     def _may_repeat(self, error: BackendError, reads: bool) -> bool:
@@ -269,7 +269,7 @@ class Link:
             return error
         kind = BackendUnavailable if again else _NotStarted
         hint = None if isinstance(error, OutcomeUnknown) else error.hint
-        return kind(self.table.name, error.message.removeprefix(f"{self.table.name}: "), hint=hint)
+        return kind(self.table.name, error.reason, hint=hint)
 
     async def _met(self, session: Session) -> None:
         if self._opened is None:

@@ -23,6 +23,9 @@ from agora.router.link import Expand, Link
 from agora.router.loop import LoopThread
 from agora.router.offering import CHANGED, Offered, Offers, Rows
 
+Allowed = Callable[[str], bool]
+"""Whether a caller may use the backend of that name."""
+
 LOOK_SECONDS = 2.0
 """Seconds between two looks for what a person has approved, where nobody makes a call meanwhile."""
 
@@ -89,6 +92,12 @@ class Backend:
         return tools.approved[name]
 
 
+def named(name: str, backends: Iterable[Backend]) -> Backend | None:
+    """The one of that name, in any case; None if there is none."""
+    wanted = name.strip().casefold()
+    return next((each for each in backends if each.table.name.casefold() == wanted), None)
+
+
 class Registry:
     """Every backend by name. Thread-safe; sessions live on the loop alone."""
 
@@ -145,21 +154,19 @@ class Registry:
                     self._due = None
                 return list(self._backends.values())
 
-    def find(self, name: str, allowed: Callable[[str], bool]) -> Backend | None:
-        """The backend of that name, in any case, if there is one that the caller may use."""
-        wanted = name.strip().casefold()
-        return next(
-            (each for each in self.all() if each.table.name.casefold() == wanted and allowed(each.table.name)), None
-        )
+    def usable(self, allowed: Allowed) -> list[Backend]:
+        """Those of `all` that the caller may use."""
+        return [each for each in self.all() if allowed(each.table.name)]
 
-    def get(self, name: str, allowed: Callable[[str], bool]) -> Backend:
-        """As `find`.
+    def get(self, name: str, allowed: Allowed) -> Backend:
+        """The backend of that name, in any case, of those that the caller may use.
 
         Raises: BackendNotFound.
         """
-        found = self.find(name, allowed)
+        mine = self.usable(allowed)
+        found = named(name, mine)
         if found is None:
-            names = [each.table.name for each in self.all() if allowed(each.table.name)]
+            names = [each.table.name for each in mine]
             near = difflib.get_close_matches(name, names, 1)
             raise BackendNotFound(
                 f"there is no backend {name[:100]!r}",
@@ -236,7 +243,8 @@ class Registry:
         """
         if backend.relisting is not None:
             await asyncio.shield(backend.relisting)
-        if backend.tool(tool.name).digest() != tool.digest():
+        now = backend.tool(tool.name)
+        if now is not tool and now.digest() != tool.digest():
             raise ToolQuarantined(f"{backend.table.name}: the tool {tool.name!r} has changed a moment ago")
 
     async def close(self) -> None:

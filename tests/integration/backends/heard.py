@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
+from tests.integration.processes import runs
 
 from agora.backends.guard import Guard
 from agora.backends.stdio import LINE_BYTES, StdioChannel
@@ -95,14 +95,7 @@ class Heard:
 
 def alive(pids: list[int]) -> list[int]:
     """Which of the processes run; one that nobody has asked about yet does not."""
-    found = []
-    for pid in pids:
-        try:
-            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-                found.append(pid)
-        except psutil.NoSuchProcess:
-            pass
-    return found
+    return [pid for pid in pids if runs(pid)]
 
 
 async def gone(pids: list[int], seconds: float) -> None:

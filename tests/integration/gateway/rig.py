@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
@@ -136,27 +135,9 @@ def eventually(holds: Callable[[], object], what: str, seconds: float = PATIENCE
         _pause.wait(0.02)
 
 
-def alive(pids: list[int]) -> list[int]:
-    """Which of the processes run; one that nobody has asked about yet does not."""
-    found = []
-    for pid in pids:
-        try:
-            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-                found.append(pid)
-        except psutil.NoSuchProcess:
-            pass
-    return found
-
-
 def family(pid: int) -> list[int]:
     """A process and all that it has started."""
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-
-
-def put_down(pids: list[int]) -> None:
-    """End processes that a failed test left."""
-    for pid in alive(pids):
-        os.kill(pid, 9)
 
 
 def count(file: Path) -> int:

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.integration.backends.heard import alive, put_down
 from tests.integration.gateway.rig import (
     Agent,
     agent,
-    alive,
     configure,
     count,
     end_shared,
     eventually,
     family,
-    put_down,
     server_pid,
     table,
     text,
@@ -98,17 +97,23 @@ def test_an_idle_server_ends_with_its_backends(serve: Serve, home: Path, left: l
     nothing_is_left(left)
 
 
+def called_and_stopped(ann: Served, run_shared: RunAgora, file: Path, left: list[int], **given: object) -> int:
+    """The id of a call that was under way when a person stopped the server; `left` are the processes there were."""
+    pid_of(ann)
+    left += family(ann.call("agora_status")["pid"])
+    under_way = started(ann, "append", path=str(file), **given)
+    eventually(lambda: count(file) == 1, "it has been called")
+    assert run_shared("server", "stop").returncode == 0
+    return under_way
+
+
 def test_a_server_that_is_stopped_lets_calls_be_answered_and_leaves_nothing(
     serve: Serve, run_shared: RunAgora, home: Path, tmp_path: Path, left: list[int]
 ) -> None:
     configure(home, table("one"))
-    file = tmp_path / "calls"
     ann = serve(env={**SHARED, "AGORA_SERVER_DRAIN": "15"})
-    pid_of(ann)
-    left += family(ann.call("agora_status")["pid"])
-    under_way = started(ann, "append", path=str(file), then="late", seconds=1.0, text="in time")
-    eventually(lambda: count(file) == 1, "it has been called")
-    assert run_shared("server", "stop").returncode == 0
+    file = tmp_path / "calls"
+    under_way = called_and_stopped(ann, run_shared, file, left, then="late", seconds=1.0, text="in time")
     assert text(ann.result(under_way)) == "in time"
     nothing_is_left(left)
 
@@ -117,13 +122,9 @@ def test_a_server_that_is_stopped_waits_no_longer_than_its_drain(
     serve: Serve, run_shared: RunAgora, home: Path, tmp_path: Path, left: list[int]
 ) -> None:
     configure(home, table("one"))
-    file = tmp_path / "calls"
     ann = serve(env={**SHARED, "AGORA_SERVER_DRAIN": "0.5"})
-    pid_of(ann)
-    left += family(ann.call("agora_status")["pid"])
-    under_way = started(ann, "append", path=str(file), then="never")
-    eventually(lambda: count(file) == 1, "it has been called")
-    assert run_shared("server", "stop").returncode == 0
+    file = tmp_path / "calls"
+    under_way = called_and_stopped(ann, run_shared, file, left, then="never")
     nothing_is_left(left)
     # It is answered, and no other server makes the call again.
     answer = ann.answer(under_way)

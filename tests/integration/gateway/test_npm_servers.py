@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 from tests.conformance.run import ROOT, install
+from tests.integration.backends.heard import alive
 from tests.integration.gateway.rig import (
     PATIENCE,
     Agent,
     agent,
-    alive,
     configure,
     end_shared,
     eventually,

@@ -11,16 +11,15 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.integration.backends.heard import alive, put_down
 from tests.integration.gateway.rig import (
     AT_ONCE,
     PATIENCE,
     Agent,
     agent,
-    alive,
     configure,
     end_shared,
     eventually,
-    put_down,
     table,
     text,
 )

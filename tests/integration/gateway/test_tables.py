@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.gateway.rig import Agent, agent, alive, configure, count, eventually, table, text, written
+from tests.integration.backends.heard import alive
+from tests.integration.gateway.rig import Agent, agent, configure, count, eventually, table, text, written
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the backend knows signals alone")
 

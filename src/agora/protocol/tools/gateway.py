@@ -92,7 +92,7 @@ class GatewayTools:
     def backends(self, given: Mapping[str, Any], caller: Caller, deadline: Deadline) -> dict[str, Any]:
         """The result of `agora_backends`."""
         registry = self._gateway.registry
-        rows = [backend(each, caller) for each in registry.all() if caller.scope.grants.may_call(each.table.name)]
+        rows = [backend(each) for each in registry.usable(caller.scope.grants.may_call)]
         found: dict[str, Any] = {"backends": rows}
         if (trouble := registry.trouble) is not None:
             found["configuration"] = trouble
@@ -124,7 +124,7 @@ class GatewayTools:
     def summary(self, caller: Caller) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """What the status says of backends: counts, and what is amiss."""
         registry = self._gateway.registry
-        mine = [each for each in registry.all() if caller.scope.grants.may_call(each.table.name)]
+        mine = registry.usable(caller.scope.grants.may_call)
         problems = [] if registry.trouble is None else [registry.trouble]
         quarantined = sum(len(each.tools.quarantined) for each in mine if each.tools is not None)
         states = [each.link.details() for each in mine]
@@ -185,9 +185,8 @@ def described(each: Described, *, schema: bool) -> dict[str, Any]:
     return row
 
 
-def backend(each: Backend, caller: Caller) -> dict[str, Any]:
+def backend(each: Backend) -> dict[str, Any]:
     """One backend and how it is, as plain data."""
-    del caller
     table, tools = each.table, each.tools
     details = each.link.details()
     return filled(
