@@ -19,22 +19,26 @@ from agora.errors import (
     BackendUnavailable,
     InvalidInput,
     ReadOnlyBackend,
+    StoreUnavailable,
     ToolNotFound,
     ToolQuarantined,
 )
 from agora.memory.access import GuardedResults
 from agora.model.access import Policy
+from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
+from agora.model.pins import Pinned
 from agora.model.route import RouteRequest
 from agora.ports.backends import Told
 from agora.router.choosing import MeaningChooser
 from agora.router.dispatch import Dispatcher
 from agora.router.gateway import Gateway, Routed
 from agora.router.keeping import Keeper
+from agora.router.link import Link
 from agora.router.loop import LoopThread
 from agora.router.pins import Pins
-from agora.router.registry import Registry
+from agora.router.registry import Backend, Registry
 from agora.router.vectors import TextVectors
 from agora.testing import SilentLog
 
@@ -273,6 +277,45 @@ def test_every_call_is_in_the_record_also_one_that_was_refused(make: Make, desk:
         ("write_file", "read_only_backend"),
         ("read_file", "invalid_input"),
     ]
+
+
+def test_a_quarantined_tool_that_is_called_under_a_name_of_its_own_is_in_the_record_too(make: Make, desk: Desk) -> None:
+    servers = Servers({"git": GIT})
+    to, caller = make(servers), desk.caller()
+    assert to.call("git", "list_commits", {}, caller, Deadline(PATIENCE)).backend == "git"
+    servers.tools["git"] = [GIT[0], tool("list_commits", "Something else.", {"type": "object"})]
+    servers.scripts["git"].sessions[-1].alive = False
+    for _ in range(2):
+        # The first call finds out, the second one knows.
+        with pytest.raises(ToolQuarantined):
+            to.call("git", "list_commits", {}, caller, Deadline(PATIENCE))
+    assert desk.sql("SELECT outcome FROM calls ORDER BY sequence") == [("ok",), *[("tool_quarantined",)] * 2]
+
+
+def test_a_search_says_which_backends_have_no_vectors_yet(desk: Desk) -> None:
+    class NotKept:
+        def get(self, hashes: object) -> dict[bytes, Any]:
+            del hashes
+            raise StoreUnavailable("busy")
+
+        def put(self, vectors: object) -> None:
+            del vectors
+
+    chooser = MeaningChooser(lambda _: TextVectors(desk.encoder, NotKept()), GatewaySettings(), SilentLog())
+    backend = Backend(
+        BackendTable("git", "http", url="http://git"),
+        "id",
+        Link(BackendTable("git", "http", url="http://git"), Script(), expand=lambda each: each, log=SilentLog()),
+    )
+    read = ToolDefinition.read("git", GIT[0])
+    assert read is not None
+    backend.tools = Pinned({"read_file": read})
+    choices = [
+        chooser.choose("read a file", [backend], 5, Deadline(PATIENCE)),
+        chooser.ranked("read a file", [backend], 5, Deadline(PATIENCE)),
+    ]
+    chooser.close()
+    assert [choice.degraded for choice in choices] == [("found by words alone so far: git (busy)",)] * 2
 
 
 def test_tables_that_change_are_taken_up_by_the_next_call(make: Make, desk: Desk) -> None:
