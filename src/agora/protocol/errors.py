@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mcp_types as types
@@ -14,6 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agora.errors import AccessDenied, AgoraError, InvalidInput, NotFound
 from agora.protocol.fence import fenced, recalls
+from agora.protocol.media import media
 from agora.protocol.tools.gateway import MEDIA
 from agora.unseen import in_json, shown
 
@@ -37,31 +36,13 @@ def succeeded(result: dict[str, Any], recalled: Sequence[str]) -> types.CallTool
     `recalled` names the members that hold text that was saved: a result with any stands between the marks of a fence.
     In the text, characters that drive a terminal or are not seen are JSON escapes; it reads as the same result.
     """
-    media = [block for each in result.pop(MEDIA, ()) if (block := _media(each)) is not None]
+    beside = [block for each in result.pop(MEDIA, ()) if (block := media(each)) is not None]
     words = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     if recalls(result, recalled):
         result, words = fenced(result, words)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=in_json(words)), *media], structured_content=result
+        content=[types.TextContent(type="text", text=in_json(words)), *beside], structured_content=result
     )
-
-
-def _media(block: Mapping[str, Any]) -> types.ImageContent | types.AudioContent | None:
-    """A picture or a sound of another server, if it is one: clients hand it on unseen, and one bad block stops them."""
-    kind, data, form = block.get("type"), block.get("data"), block.get("mimeType")
-    if not isinstance(data, str) or not isinstance(form, str) or not re.fullmatch(_FORM, form):
-        return None
-    try:
-        if not base64.b64decode(data, validate=True) or form.partition("/")[0].lower() != kind:
-            return None
-    except ValueError:
-        return None
-    if kind == "image":
-        return types.ImageContent(type="image", data=data, mime_type=form)
-    return types.AudioContent(type="audio", data=data, mime_type=form)
-
-
-_FORM = r"[A-Za-z]{1,20}/[A-Za-z0-9.+-]{1,80}"
 
 
 RESOURCE_NOT_FOUND = -32002

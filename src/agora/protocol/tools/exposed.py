@@ -12,7 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agora.model.route import Called
 from agora.protocol.fence import closing_line, mark_beside, opening_line
-from agora.protocol.tools.gateway import MEDIA
+from agora.protocol.media import KINDS, media
+from agora.protocol.tools.gateway import MEDIA, outline
 from agora.protocol.tools.gateway import called as facts_of
 from agora.unseen import in_json, shown
 
@@ -120,6 +121,8 @@ def _part(name: str, value: Any, left: int) -> Any:  # noqa: ANN401 - JSON
 
 def block(given: Mapping[str, Any]) -> types.ContentBlock:
     """A block of a stranger's answer; what is none is told as text."""
+    if given.get("type") in KINDS:
+        return media(given) or _text(json.dumps(outline(given), ensure_ascii=False))
     try:
         found = _BLOCK.validate_python(dict(given))
     except ValidationError:

@@ -140,7 +140,7 @@ class GatewayTools:
 def called(made: Called) -> dict[str, Any]:
     """A call that was made, as plain data."""
     result = made.result
-    content = [dict(block) for block in result.content] + [_outline(block) for block in result.media]
+    content = [dict(block) for block in result.content] + [outline(block) for block in result.media]
     found: dict[str, Any] = {
         "backend": made.backend,
         "tool": made.tool,
@@ -204,7 +204,7 @@ def backend(each: Backend) -> dict[str, Any]:
     )
 
 
-def _outline(block: Block) -> dict[str, Any]:
+def outline(block: Block) -> dict[str, Any]:
     """What the text says of a picture or a sound: it travels beside it."""
     form, data = block.get("mimeType"), block.get("data")
     shown = opening(form, _FORM) if isinstance(form, str) else None
