@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any, NoReturn
 
+from agora.backends.messages import yielding
+
 _IN_A_THREAD = 256 * 1024
 """Bytes from which JSON is read in a thread: less takes about 3 ms."""
 
@@ -61,13 +63,7 @@ def _read(text: str | bytes | bytearray, **options: Any) -> Any:  # noqa: ANN401
 
 
 def _read_slowly(text: str | bytes | bytearray) -> Any:  # noqa: ANN401 - what JSON holds
-    # Python's reader is one step of the interpreter, which no other thread interrupts. A function of ours that it calls
-    # for every object is where the loop gets its turn: 8 MB of small objects held it up for 1.2 s without.
-    return _read(text, object_hook=_turn)
-
-
-def _turn(found: Message) -> Message:
-    return found
+    return _read(text, object_hook=yielding)
 
 
 def _no_number(name: str) -> NoReturn:

@@ -22,8 +22,7 @@ def messages(line: bytes) -> tuple[list[dict[str, Any]], bool]:
     What is no UTF-8 is replaced, what is no number (`NaN`) becomes null. Reading a large line lets other threads run.
     """
     try:
-        # The hook changes nothing; but where there is one, the reader stops for other threads.
-        hook = _same if len(line) > LARGE else None
+        hook = yielding if len(line) > LARGE else None
         found = json.loads(line.decode("utf-8", "replace"), parse_constant=_nothing, object_hook=hook)
     except (ValueError, RecursionError):
         return [], False
@@ -37,8 +36,13 @@ LARGE = 50_000
 """Bytes of a line from which on it is read in a thread: less than half a millisecond's worth."""
 
 
-def _same(value: dict[str, Any]) -> dict[str, Any]:
-    return value
+def yielding(found: dict[str, Any]) -> dict[str, Any]:
+    """The same object: as a hook of the JSON reader it lets other threads run.
+
+    The reader is one step of the interpreter, which no other thread interrupts. A function of ours that it calls for
+    every object is where an event loop gets its turn: 8 MB of small objects held it up for 1.2 s without.
+    """
+    return found
 
 
 def _nothing(_constant: str) -> None:
