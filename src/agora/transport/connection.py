@@ -65,7 +65,8 @@ async def serve_connection(
     peer is gone, which ends the connection quietly.
 
     Every request is answered exactly once, except those that the client cancelled. At the end, requests in
-    flight have `options.drain_seconds` to answer; then they are cancelled, which the SDK answers with -32000.
+    flight have `options.drain_seconds` to answer; then they are cancelled: a `tools/call` is answered with the
+    error `outcome_unknown`, and what else there is by the SDK with -32000.
     The server's lifespan is entered once per era that the client uses.
     """
     await _Connection(server, write, options).serve(lines, stop)

@@ -25,7 +25,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from agora.errors import InvalidInput
+from agora.errors import InvalidInput, OutcomeUnknown
 from agora.transport.text import REASON, BadText, depth, find_bad_text, is_text, may_hold_surrogates
 
 # Where the SDK's own JSON reader stops. Python's stops at another depth in each release.
@@ -75,6 +75,23 @@ def error(request_id: RequestId | None, code: int, message: str, data: object = 
     """An error answer; `data` is left out when it is None."""
     members = {"code": code, "message": message} | ({} if data is None else {"data": data})
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData.model_validate(members))
+
+
+def unanswered(request_id: RequestId, *, modern: bool) -> JSONRPCResponse:
+    """The result of a `tools/call` that the server ended before it was answered, as the session's own shim says it."""
+    problem = {
+        "code": OutcomeUnknown.code,
+        "message": "the server ended while this call was under way: it may have been done or not",
+        "retryable": False,
+        "hint": "Look before you try again; saving the same text twice keeps one note.",
+    }
+    words = f"{problem['code']}: {problem['message']}\n{problem['hint']}"
+    found: dict[str, Any] = {
+        "content": [{"type": "text", "text": words}],
+        "structuredContent": {"error": problem},
+        "isError": True,
+    }
+    return JSONRPCResponse(jsonrpc="2.0", id=request_id, result=found | ({"resultType": "complete"} if modern else {}))
 
 
 def has_envelope(params: dict[str, Any] | None) -> bool:

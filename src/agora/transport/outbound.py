@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
 from pydantic_core import PydanticSerializationError
 
 from agora.transport.lanes import Era
-from agora.transport.messages import error
+from agora.transport.messages import error, unanswered
 from agora.transport.options import Log
 
 QUEUED_FRAMES = 16
@@ -139,6 +139,9 @@ class Outbound:
             return None, None
         if isinstance(message, JSONRPCError) and message.error.code == _UNPLACED:
             return error(message.id, INTERNAL_ERROR, "Internal error"), message.id
+        call = self._calls[message.id]
+        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED and call.method == "tools/call":
+            return unanswered(message.id, modern=call.era is Era.MODERN), message.id
         return message, message.id
 
     def _encode(self, message: JSONRPCMessage) -> bytes | None:

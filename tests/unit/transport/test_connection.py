@@ -123,7 +123,7 @@ def test_a_cancellation_that_could_mean_two_requests_ends_neither() -> None:
 
     frames = converse(talk)
     # Both are still there at the end, and are told so.
-    assert sorted(repr(f["id"]) for f in frames if "error" in f) == ["'7'", "7"]
+    assert sorted(repr(f["id"]) for f in frames if f.get("result", {}).get("isError")) == ["'7'", "7"]
 
 
 def test_a_cancellation_may_spell_the_id_as_text() -> None:
@@ -155,7 +155,7 @@ def test_a_stop_ends_the_connection_while_the_input_is_open() -> None:
         await peer.frame(0)
 
     frames = converse(talk, stop=True)
-    assert [(f["id"], "error" in f) for f in frames] == [(2, False), (1, True)]
+    assert [(f["id"], f["result"].get("isError", False)) for f in frames] == [(2, False), (1, True)]
 
 
 def test_a_server_that_cannot_start_answers_each_request_and_the_connection_lives() -> None:
