@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agora.errors import AgoraError, BackendProtocolError, BackendRefused, OutcomeUnknown, abridge
+from agora.abridging import abridge
+from agora.errors import AgoraError, BackendProtocolError, BackendRefused, OutcomeUnknown
 from agora.ports.backends import Progress
 from agora.unseen import shown
 

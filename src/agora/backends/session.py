@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from agora import __version__
+from agora.abridging import abridge
 from agora.backends.channel import Channel
 from agora.backends.requests import METHOD_NOT_FOUND, Requests
 from agora.errors import (
@@ -16,7 +17,6 @@ from agora.errors import (
     BackendTimeout,
     BackendUnavailable,
     OutcomeUnknown,
-    abridge,
 )
 from agora.model.backend import ServerInfo
 from agora.ports.backends import Progress, Told

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from agora.errors import InvalidInput, abridge
+from agora.abridging import abridge
+from agora.errors import InvalidInput
 
 Schema = dict[str, Any]
 

@@ -11,7 +11,8 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from agora import __version__
-from agora.errors import AgoraError, abridge
+from agora.abridging import abridge
+from agora.errors import AgoraError
 from agora.memory.watching import Watch
 from agora.ports.log import Log
 from agora.protocol.context import Connection

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import methods
 from pydantic import ValidationError
 
-from agora.errors import abridge
+from agora.abridging import abridge
 
 _REASONS = {"missing": "is missing", "model_type": "must be an object", "dict_type": "must be an object"}
 """In place of pydantic's words, which speak of Python."""

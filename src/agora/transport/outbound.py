@@ -9,7 +9,15 @@ from typing import Any
 import anyio
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
 from pydantic_core import PydanticSerializationError
 
 from agora.transport.lanes import Era
@@ -137,12 +145,25 @@ class Outbound:
         if message.id not in self._calls:
             self._log.debug("dropped an answer that nobody waits for")
             return None, None
-        if isinstance(message, JSONRPCError) and message.error.code == _UNPLACED:
-            return error(message.id, INTERNAL_ERROR, "Internal error"), message.id
         call = self._calls[message.id]
-        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED and call.method == "tools/call":
+        if (
+            isinstance(message, JSONRPCError)
+            and message.error.code == CONNECTION_CLOSED
+            and call.method == "tools/call"
+        ):
             return unanswered(message.id, modern=call.era is Era.MODERN), message.id
         return message, message.id
+
+    @staticmethod
+    def _told(answer: JSONRPCResponse | JSONRPCError, call: Call) -> JSONRPCResponse | JSONRPCError:
+        """The answer, in words of ours where the SDK's own would tell too much or too little."""
+        if not isinstance(answer, JSONRPCError) or answer.id is None:
+            return answer
+        if answer.error.code == _UNPLACED:
+            return error(answer.id, INTERNAL_ERROR, "Internal error")
+        if answer.error.code == CONNECTION_CLOSED and call.method == "tools/call":
+            return unanswered(answer.id, modern=call.era is Era.MODERN)
+        return answer
 
     def _encode(self, message: JSONRPCMessage) -> bytes | None:
         """The frame, or an internal error in its place, or None if nothing waits for it."""

@@ -392,7 +392,10 @@ def test_importing_the_settings_loads_nothing_above_the_configuration() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert [name for name in run.stdout.split() if not name.startswith("agora.config")] == [
         "agora",
+        "agora.abridging",
         "agora.errors",
+        "agora.errors.backend",
+        "agora.errors.base",
     ]
 
 

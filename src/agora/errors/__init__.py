@@ -2,13 +2,14 @@
 
     AgoraError
       InvalidInput            PayloadTooLarge, InvalidNamespace, SecretRefused
-      NotFound                NoteNotFound, BackendNotFound, ToolNotFound
-      Conflict
+      NotFound                NoteNotFound, FactNotFound, SessionNotFound, BackendNotFound, ToolNotFound
+      Conflict                SummaryOutdated
       AccessDenied            NamespaceDenied, AuthorityRequired, ReadOnlyBackend, ToolQuarantined
       LimitReached            RateLimited, QuotaExceeded
       BackendError            BackendUnavailable, BackendTimeout, BackendRefused, BackendProtocolError, OutcomeUnknown
       StoreError              StoreUnavailable, StoreCorrupt, StoreVersion, JournalCorrupt, IndexUnavailable
       EmbeddingError          ModelMissing, ModelTampered, EmbeddingMismatch, EncoderUnavailable, WarmingUp
+      LanguageModelError      ModelUnavailable, ModelAnswerUnusable
       ConfigError             UnknownKey, MissingExtra
       ListenError
       DeadlineExceeded, Cancelled
@@ -19,28 +20,30 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-
-class AgoraError(Exception):
-    """What went wrong, a stable `code`, a `hint` that says what to do, and whether a retry may help."""
-
-    code: ClassVar[str] = "error"
-    default_hint: ClassVar[str] = ""
-    retryable: ClassVar[bool] = False
-
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = self.default_hint if hint is None else hint
-
-    def details(self) -> dict[str, Any]:
-        """The error as plain data, the same on every interface."""
-        found: dict[str, Any] = {"code": self.code, "message": self.message, "retryable": self.retryable}
-        return found | ({"hint": self.hint} if self.hint else {})
+from agora.abridging import abridge
+from agora.errors.backend import (
+    BackendError as BackendError,
+)
+from agora.errors.backend import (
+    BackendProtocolError as BackendProtocolError,
+)
+from agora.errors.backend import (
+    BackendRefused as BackendRefused,
+)
+from agora.errors.backend import (
+    BackendTimeout as BackendTimeout,
+)
+from agora.errors.backend import (
+    BackendUnavailable as BackendUnavailable,
+)
+from agora.errors.backend import (
+    OutcomeUnknown as OutcomeUnknown,
+)
+from agora.errors.base import AgoraError as AgoraError
 
 
 class InvalidInput(AgoraError):
@@ -106,6 +109,18 @@ class NoteNotFound(NotFound):
     code = "note_not_found"
 
 
+class FactNotFound(NotFound):
+    """No fact with that id is visible to the caller."""
+
+    code = "fact_not_found"
+
+
+class SessionNotFound(NotFound):
+    """No conversation with that name is visible to the caller."""
+
+    code = "session_not_found"
+
+
 class BackendNotFound(NotFound):
     """There is no backend of that name."""
 
@@ -122,6 +137,13 @@ class Conflict(AgoraError):
     """The change contradicts what is stored."""
 
     code = "conflict"
+
+
+class SummaryOutdated(Conflict):
+    """The summary was changed since the token was given out: it stays as it is."""
+
+    code = "summary_outdated"
+    default_hint = "session_context gives the summary as it is now, and a new token if one is due."
 
 
 class AccessDenied(AgoraError):
@@ -153,79 +175,6 @@ class ToolQuarantined(AccessDenied):
 
     code = "tool_quarantined"
     default_hint = "A person has to approve it first: `agora backends diff` shows what changed."
-
-
-class BackendError(AgoraError):
-    """Another MCP server did not do what it was asked; `backend` names it."""
-
-    code = "backend_error"
-
-    def __init__(self, backend: str, message: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{backend}: {message}", hint=hint)
-        # The reason is the message without the name, for whoever tells it on.
-        self.backend, self.reason = backend, message
-
-    def details(self) -> dict[str, Any]:
-        """As `AgoraError.details`, with `backend`."""
-        return super().details() | {"backend": self.backend}
-
-
-class BackendUnavailable(BackendError):
-    """The backend cannot be reached or started; the call was not sent."""
-
-    code = "backend_unavailable"
-    default_hint = "agora_backends shows its state and its last error."
-    retryable = True
-
-    def __init__(self, backend: str, message: str, *, hint: str | None = None, retry_after: float = 0.0) -> None:
-        super().__init__(backend, message, hint=hint)
-        self.retry_after = math.ceil(retry_after) or None
-
-    def details(self) -> dict[str, Any]:
-        """As `BackendError.details`, with `retry_after` in whole seconds where the backend asks for it."""
-        found = super().details()
-        return found if self.retry_after is None else found | {"retry_after": self.retry_after}
-
-
-class BackendTimeout(BackendError):
-    """The backend did not answer in time, and was told that nobody waits any more."""
-
-    code = "backend_timeout"
-    default_hint = "Try again, or have `timeout` in its table raised if it needs longer."
-    retryable = True
-
-
-class BackendRefused(BackendError):
-    """The backend answered with an error of the protocol; `number` is its code, `data` what came with it."""
-
-    code = "backend_refused"
-    default_hint = "The message is the backend's own; agora_route with dry_run shows what the tool takes."
-
-    def __init__(
-        self, backend: str, message: str, number: int, data: object = None, *, hint: str | None = None
-    ) -> None:
-        super().__init__(backend, message, hint=hint)
-        self.number = number
-        self.data = data
-
-    def details(self) -> dict[str, Any]:
-        """As `BackendError.details`, with `number`, and `data` where there is any."""
-        found = super().details() | {"number": self.number}
-        return found if self.data is None else found | {"data": abridge(self.data)}
-
-
-class BackendProtocolError(BackendError):
-    """What the backend sends is not what the protocol asks for."""
-
-    code = "backend_protocol_error"
-    default_hint = "Its authors should know: calling again is of no use."
-
-
-class OutcomeUnknown(BackendError):
-    """The call was sent and its answer never came: the change that it asks for may have happened."""
-
-    code = "outcome_unknown"
-    default_hint = "Look what became of it before you call again: a second call may do it twice."
 
 
 class LimitReached(AgoraError):
@@ -333,6 +282,27 @@ class WarmingUp(EmbeddingError):
     retryable = True
 
 
+class LanguageModelError(AgoraError):
+    """The language model of the settings could not do what it was asked."""
+
+    code = "language_model_error"
+
+
+class ModelUnavailable(LanguageModelError):
+    """The language model cannot be reached, refused the request, or did not answer in time."""
+
+    code = "model_unavailable"
+    default_hint = "agora_status names the model and its last error; `[model]` in agora.toml says where it is."
+    retryable = True
+
+
+class ModelAnswerUnusable(LanguageModelError):
+    """The language model's answer was cut off, empty, or not what was asked for."""
+
+    code = "model_answer_unusable"
+    default_hint = "Nothing of it was used. A larger model, or a higher limit of tokens, may answer better."
+
+
 class ConfigError(AgoraError):
     """A setting is wrong."""
 
@@ -368,33 +338,3 @@ class Cancelled(AgoraError):
     """The caller took the call back."""
 
     code = "cancelled"
-
-
-def abridge(value: object, limit: int = 200) -> object:
-    """`value` itself when it is small and plain, else its text (lists and objects as JSON) cut to `limit` characters.
-
-    The result can always be written as JSON and as UTF-8.
-    """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) <= _EXACT else f"a whole number of {value.bit_length()} bits"
-    if isinstance(value, float):
-        return value if math.isfinite(value) else repr(value)
-    # A lone surrogate cannot leave the process as UTF-8.
-    text = _text(value).encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
-
-
-_EXACT = 2**53
-"""The largest whole number that every JSON reader takes as it is."""
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else repr(value)
-    except (TypeError, ValueError, RecursionError):
-        # Nested too deep, or nothing that JSON has.
-        return f"a {type(value).__name__}"
