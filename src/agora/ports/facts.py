@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from agora.model.caller import Caller
+from agora.model.deadline import Deadline
+from agora.model.fact import Fact, FactDraft, Remembered
+from agora.ports.records import Embedded
+
+
+class FactReading(Protocol):
+    """One read transaction over the facts."""
+
+    @property
+    def sequence(self) -> int:
+        """Of the last change that this snapshot holds."""
+        ...
+
+    def of(self, namespaces: Sequence[str], subject: str | None, key: str | None, most: int) -> tuple[Fact, ...]:
+        """Every statement about a subject and a key, in whatever state; None for all of them.
+
+        By subject, key and time; of at most `most` subjects and keys, those changed last.
+        """
+        ...
+
+    def repeats(self, draft: FactDraft, caller: Caller) -> bool:
+        """Whether to remember `draft` would only add the caller to the sources of a statement that is there."""
+        ...
+
+    def subjects(self, namespaces: Sequence[str], beginning: str, most: int) -> tuple[tuple[str, int], ...]:
+        """Subjects that begin so with their numbers of keys, sorted."""
+        ...
+
+
+class Facts(Protocol):
+    """The statements that are kept of subjects. Thread-safe; several processes may share one store."""
+
+    def read(self, deadline: Deadline) -> AbstractContextManager[FactReading]:
+        """One read transaction.
+
+        Raises: StoreUnavailable, StoreCorrupt, StoreVersion.
+        """
+        ...
+
+    def remember(
+        self, draft: FactDraft, caller: Caller, embedded: Embedded | None, now: datetime, deadline: Deadline
+    ) -> Remembered:
+        """Keep a statement, or count the caller among the sources of the same one that is there.
+
+        Raises: VectorsNeeded if `embedded` is None and the statement is new; EmbeddingMismatch; RateLimited,
+        QuotaExceeded; StoreUnavailable.
+        """
+        ...
