@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from agora.app.clock import SystemClock
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.profile import Fingerprint
 from agora.ports.vector_index import Among, Candidates
 from agora.stores.sqlite.index.compacting import Writing
 from agora.stores.sqlite.index.following import SegmentedIndex
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.store import INDEX_FOLDER, SqliteStore
 from bench.index_vectors import DIMENSION, Floats
 

@@ -18,12 +18,12 @@ from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller, Scope
 from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.note import Draft
 from agora.model.purge import Unwanted
 from agora.model.query import Filter, Query
 from agora.model.selection import Selection
 from agora.stores.sqlite.backup import back_up
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.restore import checked
 from agora.testing import FakeEncoder, SilentLog
 from agora.text.analysis import analyse_query

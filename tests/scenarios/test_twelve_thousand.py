@@ -10,9 +10,9 @@ from tests.conftest import Desk, MakeDesk
 from tests.unit.exchange.ferry import take, version, write
 
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.query import Filter
 from agora.stores.sqlite.backup import back_up
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.restore import checked
 
 NUMBER = 12_000

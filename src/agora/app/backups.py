@@ -18,9 +18,9 @@ from agora.app.repairing import LOCK as REPAIR_LOCK
 from agora.config.load import Loaded
 from agora.config.logs import get_logger
 from agora.errors import AgoraError, InvalidInput
+from agora.model.instants import from_micros, to_micros
 from agora.stores.sqlite.alone import alone
 from agora.stores.sqlite.backup import Contents, Told, back_up, contents, in_use
-from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.restore import BEFORE, Backup, checked
 
 Data = dict[str, Any]

@@ -20,10 +20,10 @@ from agora.embedding.choose import choose_encoder, settle
 from agora.errors import AgoraError, ConfigError, EmbeddingError, IndexUnavailable, StoreCorrupt
 from agora.memory.passages import embed
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.profile import Fingerprint
 from agora.ports.encoder import Encoder
 from agora.stores.sqlite.alone import alone
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.profile import mismatch_of, profile_of
 from agora.stores.sqlite.repairing import mending
 from agora.stores.sqlite.repairing.copying import copy_aside, require_room

@@ -20,6 +20,7 @@ from agora.model.browse import Event, Listing, Named, Page
 from agora.model.caller import Caller, Origin
 from agora.model.crossref import Changes, CrossReference, Read, Topic
 from agora.model.deadline import Deadline
+from agora.model.fact import Recalled, Remembered
 from agora.model.note import Draft, Note, Saved
 from agora.model.profile import Span
 from agora.model.query import Answer, Filter
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from agora.ports.text_index import TextView
     from agora.ports.vector_index import Among, VectorView
 
-T = TypeVar("T", Answer, CrossReference, Saved, Forgotten, Restored, Pinned, Page)
+T = TypeVar("T", Answer, CrossReference, Saved, Forgotten, Restored, Pinned, Page, Remembered, Recalled)
 
 _WAY_OUT = "`agora access` on the server's machine shows what the [[access]] tables of agora.toml allow to whom."
 

@@ -65,7 +65,9 @@ class Fact:
     """Equal for values that are the same after normalisation, and for no others."""
     pinned_at: datetime | None = None
     reason: str | None = None
-    """Why it was retracted; `reverted` for what `agora revert` took back, which counts as never said."""
+    """Why it was retracted."""
+    reverted: bool = False
+    """Taken back by `agora revert`: it counts as never said."""
 
     @property
     def origin(self) -> Origin:
@@ -111,6 +113,37 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class Extracted:
+    """A fact that a text states, with the words that state it.
+
+    `subject`: None for whoever speaks, or whatever the text as a whole is about. `ended`: the text says that it holds
+    no longer. `multi`: keys of this kind may have several values. `about`: which rule or model found
+    it, for whoever wants to know.
+    """
+
+    subject: str | None
+    key: str
+    value: Value
+    quote: str
+    ended: bool = False
+    multi: bool = False
+    about: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a text gave: what became of each fact in it, and those that could not be kept, with the reason.
+
+    `extracted_by` names what looked for them; `problem` says why that was not the model of the settings, if so.
+    """
+
+    remembered: tuple[tuple[Extracted, Remembered], ...]
+    skipped: tuple[tuple[Extracted, str], ...]
+    extracted_by: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Recollection:
     """Which facts to recall: of which subject and key, as they were at `as_of`, by what was known at `known_at`."""
 
@@ -120,7 +153,7 @@ class Recollection:
     as_of: datetime | None = None
     known_at: datetime | None = None
     include_history: bool = False
-    max_tokens: int | None = None
+    max_tokens: int = 1000
     limit: int = 50
 
 
@@ -141,21 +174,3 @@ class Recalled:
     as_of: datetime
     known_at: datetime | None
     sequence: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """A fact that a text states, with the words that state it.
-
-    `subject`: None for whoever speaks, or whatever the text as a whole is about. `ended`: the text says that it holds
-    no longer. `multi`: keys of this kind may have several values. `about`: which rule or model found
-    it, for whoever wants to know.
-    """
-
-    subject: str | None
-    key: str
-    value: Value
-    quote: str
-    ended: bool = False
-    multi: bool = False
-    about: Mapping[str, Any] | None = None

@@ -18,9 +18,9 @@ from agora.config.load import load_settings
 from agora.errors import Conflict, EncoderUnavailable, ModelMissing, StoreUnavailable
 from agora.memory.passages import embed
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.ports.encoder import Vector
 from agora.stores.sqlite.alone import alone
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.repairing import mending
 from agora.stores.sqlite.repairing.copying import BEFORE, copy_aside
 from agora.stores.sqlite.rules import KINDS

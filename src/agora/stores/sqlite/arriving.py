@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agora.model.caller import RANKS, Caller, rank
+from agora.model.instants import maybe_micros, to_micros
 from agora.ports.records import VectorsNeeded
 from agora.ports.transfer import Arrival, Outcome, Version
 from agora.stores.sqlite import allowance, fulltext, givers, heads, journal
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.authority import level
 from agora.stores.sqlite.fields import joined, lower_tags, mutable, set_fields, set_metadata
-from agora.stores.sqlite.instants import maybe_micros, to_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
 from agora.stores.sqlite.reconcile import Decision, decide, expired
 from agora.stores.sqlite.saving import insert_passages

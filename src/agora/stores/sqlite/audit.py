@@ -9,11 +9,11 @@ from pathlib import Path
 
 from agora.model.audit import Break, Entries, Entry, Head, Verified, Wanted, Writer
 from agora.model.calls import CallEntry
+from agora.model.instants import from_micros, to_micros
 from agora.stores.sqlite.audit_chain import verified
 from agora.stores.sqlite.failures import translated
 from agora.stores.sqlite.gateway import called as record
 from agora.stores.sqlite.gateway import calls
-from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import is_current, recognise, version_of
 from agora.stores.sqlite.opening import Reader, open_to_read
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agora.model.audit import Writer
+from agora.model.instants import maybe_micros
 from agora.stores.sqlite.audit_history import REVERTED, Event, History, Identity
-from agora.stores.sqlite.instants import maybe_micros
+from agora.stores.sqlite.forgetting import REVERTED as MARK
 
 REASON = "reverted"
 """What notes are forgotten for by a revert."""
 
 _FLAGS = frozenset({"forget", "restore", "expire"})
-MARK = "reverted"
-"""In the payload of a `forget`: a revert made it. A reason that reads alike may be anybody's."""
 
 _OPENING = 80
 
@@ -44,7 +43,9 @@ class Item(NamedTuple):
 
 _ITEM = (
     "SELECT i.id, i.public_id, i.namespace_id, n.name, i.key, i.version, i.content_hash, i.normal_hash, i.supersedes,"
-    " i.superseded_by, i.forgotten_at, i.expires_at, i.purged_at, i.forget_reason,"
+    # What ends a fact is drawn from the others of its kind, and drawn anew when one of these is taken back.
+    " CASE i.type WHEN 'fact' THEN NULL ELSE i.superseded_by END, i.forgotten_at,"
+    " CASE i.type WHEN 'fact' THEN NULL ELSE i.expires_at END, i.purged_at, i.forget_reason,"
     f" coalesce(t.title, substr(t.content, 1, {4 * _OPENING}), '')"
     " FROM items i JOIN namespaces n ON n.id = i.namespace_id LEFT JOIN texts t ON t.item_id = i.id"
 )

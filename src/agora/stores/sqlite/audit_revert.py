@@ -14,17 +14,17 @@ from agora.errors import StoreCorrupt
 from agora.model.audit import Left, Plan, Step, Writer
 from agora.model.caller import Caller, Origin
 from agora.model.deadline import Deadline
+from agora.model.instants import from_micros, to_micros
 from agora.ports.records import Embedded
 from agora.ports.transfer import Arrival, Extract, Giver, Replaced, Version
 from agora.stores.sqlite import forgetting, fulltext, heads, journal
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.arriving import Arriving
 from agora.stores.sqlite.audit_history import ABOVE, ALONE, REVERTED, Identity
-from agora.stores.sqlite.audit_lineage import MARK, REASON, Item, Lineage
+from agora.stores.sqlite.audit_lineage import REASON, Item, Lineage
 from agora.stores.sqlite.audit_plan import Unit, is_above, plan, units_of
 from agora.stores.sqlite.audit_savers import Savers
 from agora.stores.sqlite.connection import Database
-from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import check_version, is_current, migrate
 from agora.stores.sqlite.outgoing import SqliteOutgoing
 from agora.stores.sqlite.profile import active
@@ -123,7 +123,7 @@ class _Deed:
         # The whole copies first: a transaction that fails half-way leaves nothing, and one that cannot copy, all.
         copies = [self._version(each) for each in (*((unit.base,) if unit.base else ()), *unit.loose)]
         for each in unit.hide:
-            marks = {MARK: True} if unit.made else {}
+            marks = {forgetting.REVERTED: True} if unit.made else {}
             forgetting.hide(self._connection, each.row, REASON, self._actor, self._now, marks)
         for version, embedded in copies:
             self._put(version, embedded, item)

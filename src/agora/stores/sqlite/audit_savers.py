@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agora.model.caller import rank
+from agora.model.instants import from_micros
 from agora.ports.transfer import Giver
 from agora.stores.sqlite import fields, fulltext, givers, journal
 from agora.stores.sqlite.audit_history import GIVEN_BACK, REVERTED, WITHDRAWN, Coming, Event, Identity
 from agora.stores.sqlite.audit_lineage import Item
 from agora.stores.sqlite.authority import is_pinned, level
-from agora.stores.sqlite.instants import from_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
 
 _SAVERS = (

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from agora.errors import Conflict, NoteNotFound
+from agora.model.instants import maybe_micros
 from agora.model.purge import Condemned, Doomed, Unwanted
 from agora.stores.sqlite.authority import outranking
-from agora.stores.sqlite.instants import maybe_micros
 from agora.stores.sqlite.rows import blocks, namespace_ids, notes_by_row, places
 
 _SHOWN = 20

@@ -7,12 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from agora.model.caller import Caller, Origin, rank
+from agora.model.instants import to_micros
 from agora.model.selection import Forgotten, Restored, Selection
 from agora.stores.sqlite import fulltext, heads, journal, rows
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.authority import is_above, level, outranking
-from agora.stores.sqlite.instants import to_micros
+from agora.stores.sqlite.facts import settling
 from agora.stores.sqlite.journal import Actor, Change
+
+REVERTED = "reverted"
+"""In the payload of a `forget`: a revert made it. A reason that reads alike may be anybody's."""
 
 _SHOWN = 20
 _LISTED = 100
@@ -73,6 +77,9 @@ def hide(
     namespace_id = connection.execute("SELECT namespace_id FROM items WHERE id = ?", (row,)).fetchone()[0]
     fulltext.remove(connection, row, namespace_id, "note")
     _record(connection, row, "forget", actor, now, {"reason": reason, **marks})
+    if REVERTED in marks:
+        connection.execute("UPDATE facts SET reverted = 1 WHERE item_id = ?", (row,))
+    settling.settle_of(connection, row, actor, now)
 
 
 def restore(
@@ -133,6 +140,8 @@ def restore(
         else:
             superseded.append(public_id)
         _record(connection, row, "restore", actor, now, {})
+        connection.execute("UPDATE facts SET reverted = 0 WHERE item_id = ?", (row,))
+        settling.settle_of(connection, row, actor, now)
     return Restored(
         restored=tuple(restored),
         superseded=tuple(superseded),

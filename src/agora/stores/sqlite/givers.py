@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Sequence
 
 from agora.model.caller import Origin
+from agora.model.instants import to_micros
 from agora.ports.transfer import Giver
 from agora.stores.sqlite.authority import is_above
 from agora.stores.sqlite.fields import keep_tags
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.rows import canonical
 
 

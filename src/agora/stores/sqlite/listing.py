@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from agora.model.browse import Event, Listing, Named, Page
+from agora.model.instants import from_micros
 from agora.stores.sqlite import rows
-from agora.stores.sqlite.instants import from_micros
 
 _LIVE = "i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from agora.model.instants import from_micros, maybe, to_micros
 from agora.model.profile import Span
 from agora.ports.encoder import Vector
 from agora.ports.transfer import Extract, Giver, Profile, Replaced, Version
 from agora.stores.sqlite import journal
-from agora.stores.sqlite.instants import from_micros, maybe, to_micros
 from agora.stores.sqlite.rows import metadata_of, namespace_ids, places
 
 _BLOCK = 200

@@ -23,6 +23,7 @@ import numpy as np
 from agora.errors import StoreUnavailable
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.purge import Condemned, Sample, Unwanted
 from agora.ports import places
 from agora.ports.vector_index import Source, VectorIndex
@@ -31,7 +32,6 @@ from agora.stores.sqlite.conditions import MARK
 from agora.stores.sqlite.connection import LOCK_FILE, Database
 from agora.stores.sqlite.erasing import LAST, Deed, batches, forget_calls, loosen, sweep
 from agora.stores.sqlite.fulltext import CURRENT, SPARE
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import check_version
 from agora.stores.sqlite.ticket import queue_of
 

@@ -12,6 +12,7 @@ from agora.model.allowance import Allowances
 from agora.model.browse import Listing, Named, Page
 from agora.model.caller import Caller, Origin
 from agora.model.crossref import Changes, Topic
+from agora.model.instants import from_micros, maybe, maybe_micros, to_micros
 from agora.model.note import Draft, Note
 from agora.model.profile import Span
 from agora.model.query import Filter
@@ -21,7 +22,6 @@ from agora.ports.vector_index import Among, VectorView
 from agora.stores.sqlite import forgetting, heads, listing, reads, rows
 from agora.stores.sqlite.allowance import foresee, size_of
 from agora.stores.sqlite.counting import count
-from agora.stores.sqlite.instants import from_micros, maybe, maybe_micros, to_micros
 from agora.stores.sqlite.matching import FullTextView
 
 

@@ -12,9 +12,9 @@ from agora.errors import AgoraError
 from agora.model.caller import Caller
 from agora.model.crossref import Change, Changes, Read
 from agora.model.deadline import Deadline
+from agora.model.instants import from_micros, maybe, to_micros
 from agora.stores.sqlite import journal, rows
 from agora.stores.sqlite.connection import Database
-from agora.stores.sqlite.instants import from_micros, maybe, to_micros
 from agora.text.echo import Echo
 
 MOST = 10_000

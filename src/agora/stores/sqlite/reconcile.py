@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agora.model.caller import Origin, rank
+from agora.model.instants import maybe_micros, to_micros
 from agora.ports.transfer import Arrival, Version
 from agora.stores.sqlite.authority import is_above, level, outranking
-from agora.stores.sqlite.instants import maybe_micros, to_micros
 from agora.stores.sqlite.standing import NOT_HERE, STANDING, Standing, by_id, one
 
 # As a literal, so that the partial index on texts is known to apply.

@@ -9,13 +9,13 @@ from datetime import datetime
 
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.profile import Fingerprint
 from agora.ports.reembedding import Begun, Cut, Switched, Text
 from agora.stores.sqlite import fulltext, incoming, journal, leftovers
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.fulltext import Prepared
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.journal import Change
 from agora.stores.sqlite.ledger import Ledger, Target
 from agora.stores.sqlite.migrations import check_version

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from agora.errors import StoreCorrupt
 from agora.model.caller import rank
+from agora.model.instants import from_micros, maybe
 from agora.model.note import Note, Saver
-from agora.stores.sqlite.instants import from_micros, maybe
 
 _COLUMNS = (
     "SELECT i.id, i.public_id, n.name, t.content, t.title, i.kind, i.key, i.version, t.metadata, i.confidence,"
@@ -105,7 +105,7 @@ def _assemble(connection: sqlite3.Connection, where: str, values: Sequence[Any],
     for block in blocks(list(values)):
         items = connection.execute(f"{_COLUMNS} WHERE {where.format(places(block))}", tuple(block)).fetchall()
         rows = [item[0] for item in items]
-        tags, savers = _tags(connection, rows), _savers(connection, rows)
+        tags, savers = _tags(connection, rows), savers_of(connection, rows)
         contesting = _contesting(connection, rows, now)
         for item in items:
             found[item[0]] = _note(item, tags[item[0]], savers.get(item[0], ()), contesting.get(item[0], ()))
@@ -189,7 +189,8 @@ def _tags(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list
     return found
 
 
-def _savers(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[Saver]]:
+def savers_of(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[Saver]]:
+    """Who saved each of these items, highest origin first."""
     found: dict[int, list[Saver]] = defaultdict(list)
     for row, agent, client, session, origin, at, given in connection.execute(
         "SELECT s.item_id, a.name, c.name, s.session, s.origin, s.first_at, s.given FROM savers s"

@@ -7,6 +7,7 @@ from typing import Any
 
 from agora.model.allowance import Allowances
 from agora.model.caller import Caller, rank
+from agora.model.instants import maybe_micros
 from agora.model.note import Draft, Saved
 from agora.ports.records import Embedded, VectorsNeeded
 from agora.stores.sqlite import fields, fulltext, givers, heads, journal, reads
@@ -14,7 +15,6 @@ from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.allowance import Owner, charge_all, size_of
 from agora.stores.sqlite.authority import is_above, is_pinned, level
 from agora.stores.sqlite.heads import Head, Place
-from agora.stores.sqlite.instants import maybe_micros
 from agora.stores.sqlite.journal import Actor, Change, Operation
 from agora.stores.sqlite.rows import canonical
 from agora.text.identity import content_hash, normal_hash

@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from agora.errors import EmbeddingMismatch, StoreCorrupt
+from agora.model.instants import NEVER
 from agora.ports.vector_index import Changed, Passages, Rows
 from agora.stores.sqlite.fulltext import check_analysis
-from agora.stores.sqlite.instants import NEVER
 from agora.stores.sqlite.migrations import check_version
 from agora.stores.sqlite.rows import blocks, places
 

@@ -16,6 +16,7 @@ from agora.model.browse import Event
 from agora.model.caller import Caller
 from agora.model.crossref import Read
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.note import Draft, Saved
 from agora.model.profile import Fingerprint
 from agora.model.selection import Forgotten, Pinned, Restored, Selection
@@ -28,7 +29,6 @@ from agora.stores.sqlite.conditions import MARK, conditions
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.index.compacting import Writing
 from agora.stores.sqlite.index.following import SegmentedIndex
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import LATEST, check_version, is_current, migrate
 from agora.stores.sqlite.profile import difference
 from agora.stores.sqlite.reading import SqliteReading
@@ -41,6 +41,7 @@ from agora.text.ids import new_id
 
 if TYPE_CHECKING:
     # A server that starts has no use for these; each is imported where it is made.
+    from agora.stores.sqlite.facts.store import SqliteFacts
     from agora.stores.sqlite.gateway.calls import SqliteCallLog
     from agora.stores.sqlite.gateway.kept import SqliteKeptResults
     from agora.stores.sqlite.gateway.pins import SqliteToolPins
@@ -168,9 +169,7 @@ class SqliteStore:
         )
 
         def run(connection: sqlite3.Connection) -> Saved:
-            # Asked of the file and not remembered: it may have been replaced since.
-            if self._find_encoder(connection) is None:
-                raise self._other_profile(connection)
+            self._require_profile(connection)
             return job(connection)
 
         self._reads.flush()
@@ -269,6 +268,12 @@ class SqliteStore:
 
         return SqliteReembedding(self._database, self._fingerprint)
 
+    def facts(self) -> SqliteFacts:
+        """What is stated of subjects."""
+        from agora.stores.sqlite.facts.store import SqliteFacts  # noqa: PLC0415 - see the top
+
+        return SqliteFacts(self._database, self._clock, self._require_profile, self._reads.flush, self._allowances)
+
     def tool_pins(self) -> SqliteToolPins:
         """What the tools of other servers were when they were approved."""
         from agora.stores.sqlite.gateway.pins import SqliteToolPins  # noqa: PLC0415 - see the top
@@ -351,6 +356,11 @@ class SqliteStore:
                     json.dumps(asdict(self._fingerprint), sort_keys=True),
                 ),
             )
+
+    def _require_profile(self, connection: sqlite3.Connection) -> None:
+        # Asked of the file and not remembered: it may have been replaced since.
+        if self._find_encoder(connection) is None:
+            raise self._other_profile(connection)
 
     def _find_encoder(self, connection: sqlite3.Connection) -> int | None:
         found = connection.execute(f"SELECT id FROM encoders {_ACTIVE} AND digest = ?", (self._digest,)).fetchone()

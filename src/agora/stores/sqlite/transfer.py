@@ -10,12 +10,12 @@ from typing import Any
 from agora.errors import EmbeddingMismatch
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.model.profile import Fingerprint
 from agora.ports.transfer import Arrival, Extract, Outcome
 from agora.stores.sqlite import fulltext
 from agora.stores.sqlite.arriving import Arriving
 from agora.stores.sqlite.connection import Database
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.migrations import check_version, migrate
 from agora.stores.sqlite.outgoing import SqliteOutgoing
 from agora.stores.sqlite.reconcile import decide

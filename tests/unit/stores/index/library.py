@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from agora.model.caller import Caller, Scope
 from agora.model.deadline import Deadline
+from agora.model.instants import NEVER, to_micros
 from agora.model.note import Draft
 from agora.model.profile import Span
 from agora.model.selection import Selection
@@ -21,7 +22,6 @@ from agora.ports.records import Embedded
 from agora.ports.vector_index import Among, Candidates
 from agora.stores.sqlite.index.compacting import Writing
 from agora.stores.sqlite.index.following import SegmentedIndex
-from agora.stores.sqlite.instants import NEVER, to_micros
 from agora.stores.sqlite.reading import SqliteReading
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, ManualClock

@@ -15,12 +15,12 @@ import pytest
 from tests.unit.stores.index.library import Library, soon, units
 
 from agora.errors import StoreCorrupt
+from agora.model.instants import NEVER
 from agora.ports.vector_index import Among, Passages
 from agora.stores.sqlite.index.layout import PAGE
 from agora.stores.sqlite.index.marks import Marks
 from agora.stores.sqlite.index.tail import loaded
 from agora.stores.sqlite.index.view import IndexView, Part
-from agora.stores.sqlite.instants import NEVER
 from agora.stores.sqlite.kernels import choose_kernel
 
 if TYPE_CHECKING:

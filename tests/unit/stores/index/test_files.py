@@ -13,6 +13,7 @@ from tests.unit.stores.index.library import units
 
 from agora.errors import DeadlineExceeded, StoreCorrupt
 from agora.model.deadline import Deadline
+from agora.model.instants import NEVER
 from agora.ports.vector_index import Passages
 from agora.stores.boot import boot_id
 from agora.stores.sqlite.index.columns import signs
@@ -25,7 +26,6 @@ from agora.stores.sqlite.index.tail import in_pieces, loaded
 from agora.stores.sqlite.index.verified import Verified, mark
 from agora.stores.sqlite.index.view import Part
 from agora.stores.sqlite.index.writing import Order, write_segment
-from agora.stores.sqlite.instants import NEVER
 
 STORE = "s_01TEST/1"
 

@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from tests.unit.stores.index.library import ByHand, Matrix, Rows, same, units
 
+from agora.model.instants import NEVER
 from agora.ports.vector_index import Among, Candidates, Passages
 from agora.stores.sqlite.index.columns import among as slots_among
 from agora.stores.sqlite.index.columns import expanded, spans
 from agora.stores.sqlite.index.marks import Marks
 from agora.stores.sqlite.index.tail import Tail, loaded
 from agora.stores.sqlite.index.view import EXACT_BELOW, IndexView, Part
-from agora.stores.sqlite.instants import NEVER
 from agora.stores.sqlite.kernels import choose_kernel
 
 COUNT, DIMENSION = 20_000, 128

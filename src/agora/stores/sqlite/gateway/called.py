@@ -15,8 +15,8 @@ from agora.errors import (
 )
 from agora.model.audit import Wanted, Writer
 from agora.model.calls import CallCount, CallEntry
+from agora.model.instants import from_micros, maybe_micros
 from agora.stores.sqlite.gateway.calls import FROM, is_there
-from agora.stores.sqlite.instants import from_micros, maybe_micros
 
 UNSENT = tuple(
     error.code

@@ -22,9 +22,9 @@ from agora.model.audit import Break, Head, Verified
 from agora.model.caller import Caller
 from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.connection import Database
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.journal import chain
 from agora.stores.sqlite.migrations import expected, version_of
 

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from agora.errors import PayloadTooLarge
 from agora.model.deadline import Deadline
+from agora.model.instants import from_micros, to_micros
 from agora.ports.kept_results import KeptResult
 from agora.stores.sqlite.connection import Database
-from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import check_version
 
 MOST = 200_000_000

@@ -11,10 +11,10 @@ from agora.errors import Conflict, StoreCorrupt
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
+from agora.model.instants import from_micros, to_micros
 from agora.model.pins import Pin
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.gateway.calls import approved as record_approval
-from agora.stores.sqlite.instants import from_micros, to_micros
 from agora.stores.sqlite.migrations import check_version
 
 _AFRESH = timedelta(hours=1)

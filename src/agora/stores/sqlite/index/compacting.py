@@ -12,6 +12,7 @@ import numpy as np
 
 from agora.errors import AgoraError, EmbeddingMismatch, IndexUnavailable
 from agora.model.deadline import Deadline
+from agora.model.instants import to_micros
 from agora.ports.clock import Clock
 from agora.ports.vector_index import Passages, Progress, Rows, Source
 from agora.stores.sqlite.index import generation as generations
@@ -25,7 +26,6 @@ from agora.stores.sqlite.index.segment import Segment
 from agora.stores.sqlite.index.tail import in_pieces
 from agora.stores.sqlite.index.verified import mark
 from agora.stores.sqlite.index.writing import Order, write_segment
-from agora.stores.sqlite.instants import to_micros
 from agora.stores.sqlite.source import SqliteSource
 
 Opening = Callable[[], contextlib.AbstractContextManager[Source]]

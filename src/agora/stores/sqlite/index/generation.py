@@ -28,10 +28,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from agora.errors import StoreCorrupt
+from agora.model.instants import NEVER
 from agora.stores.sqlite.index.folder import Folder
 from agora.stores.sqlite.index.layout import Named
 from agora.stores.sqlite.index.marks import Marks
-from agora.stores.sqlite.instants import NEVER
 
 _MAGIC = b"AGORASTA"
 _FORMAT = 1

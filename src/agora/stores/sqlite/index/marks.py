@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agora.model.instants import NEVER
 from agora.ports.vector_index import Rows
 from agora.stores.sqlite.index.columns import Mask
-from agora.stores.sqlite.instants import NEVER
 
 
 @dataclass(frozen=True, slots=True)

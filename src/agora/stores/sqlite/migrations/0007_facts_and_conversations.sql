@@ -29,7 +29,9 @@ CREATE TABLE facts (
     quoted     INTEGER NOT NULL,               -- whether the text is a quote
     valid_from INTEGER NOT NULL,
     valid_to   INTEGER,
-    expires_at INTEGER                         -- as it was given: items.expires_at may end earlier
+    expires_at INTEGER,                        -- as it was given: items.expires_at may end earlier
+    reverted   INTEGER NOT NULL DEFAULT 0,     -- taken back: counts as never said
+    rank       INTEGER                         -- of the origin, where a purge took the sources
 ) STRICT;
 CREATE INDEX facts_slot ON facts (slot_id, valid_from);
 

@@ -1,11 +1,11 @@
+"""Instants as whole numbers of microseconds since 1970-01-01T00:00:00Z, exact, and back."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-NEVER = 2**63 - 1
-"""Stands for "no expiry" where an integer is needed; later than any instant `datetime` can hold."""
 
 
 def to_micros(instant: datetime) -> int:
@@ -26,3 +26,7 @@ def maybe(micros: int | None) -> datetime | None:
 def maybe_micros(instant: datetime | None) -> int | None:
     """As `to_micros`, passing None through."""
     return None if instant is None else to_micros(instant)
+
+
+NEVER = 2**63 - 1
+"""Stands for "no end" where a whole number is needed; later than any instant `datetime` can hold."""

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agora.model.caller import rank
+from agora.model.fact import Stands
+from agora.text.facts import line
+from agora.text.tokens import cost
+
+_LONGEST = 300
+"""Characters of one line: a value that is longer is for `recall` to give whole."""
+
+_TRUSTED = rank("agent")
+"""Only what users and agents have said is put before a model without being asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The words above a profile; `{subject}` is replaced by the subject, `user` being `this user`."""
+
+    one: str = "What you know about {subject}:"
+    many: str = "What you know:"
+
+
+def profile(facts: Sequence[Stands], subject: str | None, budget: int, heading: Heading) -> tuple[str | None, int]:
+    """A block for a system prompt of at most `budget` tokens, and how many facts have no room in it.
+
+    Facts of tools and of the web are not in it. None if there is nothing to say.
+    """
+    told = [each for each in facts if rank(each.fact.origin) <= _TRUSTED]
+    if not told:
+        return None, len(facts)
+    subjects = {each.fact.subject for each in told}
+    alone = subject or (next(iter(subjects)) if len(subjects) == 1 else None)
+    shown = "this user" if alone is not None and alone.casefold() == "user" else alone
+    lines = [heading.many if shown is None else heading.one.replace("{subject}", shown)]
+    spent, written = cost(lines[0] + "\n"), 0
+    for each in told:
+        text = _line(each, None if alone is not None else each.fact.subject)
+        price = cost(text + "\n")
+        if spent + price > budget:
+            continue
+        lines.append(text)
+        spent, written = spent + price, written + 1
+    return ("\n".join(lines) if written else None), len(facts) - written
+
+
+def _line(each: Stands, subject: str | None) -> str:
+    text = " ".join(line(subject, each.fact.key, each.fact.value).split())
+    if len(text) > _LONGEST:
+        text = text[: _LONGEST - 1] + "…"
+    return f"- {text}{' (contested)' if each.contested_by else ''}"

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agora.model.allowance import Allowances
+from agora.model.caller import Caller
+from agora.model.fact import FactDraft, FactStatus, Remembered
+from agora.model.instants import maybe, maybe_micros, to_micros
+from agora.model.timeline import Outcome, Statement, outcome
+from agora.ports.records import Embedded, VectorsNeeded
+from agora.stores.sqlite import fields, fulltext, journal, reads
+from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
+from agora.stores.sqlite.allowance import Owner, charge_all
+from agora.stores.sqlite.facts import rows, settling, slots
+from agora.stores.sqlite.journal import Actor, Change, Operation
+from agora.stores.sqlite.rows import canonical
+from agora.stores.sqlite.saving import insert_passages
+from agora.text.identity import content_hash, normal_hash
+from agora.text.sameness import name_of, same
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a statement meets in its slot.
+
+    `joins`: the row of the same value that it only adds a source to. `multi`: whether it is one of several values.
+    """
+
+    slot: int
+    start: int
+    known: Sequence[Statement]
+    at_start: Outcome
+    joins: int | None
+    multi: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Everything one `remember` needs inside its transaction, computed before the lock is taken."""
+
+    draft: FactDraft
+    caller: Caller
+    public_id: str
+    now: int
+    content: str
+    text: tuple[fulltext.Prepared, ...]
+    embedded: Embedded | None
+    allowances: Allowances | None = None
+
+    def __call__(self, connection: sqlite3.Connection) -> Remembered:
+        """Add the caller to the sources of the same statement, or insert one and end what it takes the place of.
+
+        Raises: VectorsNeeded if one must be inserted and `embedded` is None; RateLimited, QuotaExceeded.
+        """
+        draft, now = self.draft, self.now
+        namespace_id = ensure_namespace(connection, draft.namespace, now)
+        actor = ensure_actor(connection, self.caller, now)
+        found = place(connection, namespace_id, draft, now)
+        if self.allowances is not None:
+            size = 0 if found.joins is not None else len(self.content.encode()) + len(canonical(draft.value).encode())
+            charge_all(connection, self.allowances, actor, Owner("namespace", namespace_id, draft.namespace), size, now)
+        if found.joins is not None:
+            return self._join(connection, namespace_id, found, found.joins, actor)
+        if self.embedded is None:
+            raise VectorsNeeded
+        slot = found.slot or slots.ensure(connection, namespace_id, draft.subject, draft.key)
+        row = self._insert(connection, namespace_id, slot, found, actor, self.embedded)
+        told = {"subject": draft.subject, "key": draft.key, "value": draft.value}
+        sequence = self._record(connection, namespace_id, "save", row, actor, told)
+        settling.settle(connection, slot, actor, now, but=row)
+        return self._told(connection, slot, row, found, sequence)
+
+    def _join(
+        self, connection: sqlite3.Connection, namespace_id: int, found: Place, row: int, actor: Actor
+    ) -> Remembered:
+        before = connection.execute("SELECT expires_at FROM facts WHERE item_id = ?", (row,)).fetchone()[0]
+        after = fields.later(before, maybe_micros(self.draft.expires_at))
+        connection.execute("UPDATE facts SET expires_at = ? WHERE item_id = ?", (after, row))
+        connection.execute("UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?", (self.now, row))
+        self._add_saver(connection, row, actor)
+        sequence = self._record(
+            connection, namespace_id, "merge", row, actor, {"expires_at": after}, {"expires_at": before}
+        )
+        settling.settle(connection, found.slot, actor, self.now)
+        fact = rows.by_row(connection, [row])[row]
+        return Remembered(
+            *(fact.id, "corroborated", fact.namespace, fact.subject, fact.key, len(fact.savers)),
+            sequence=max(sequence, journal.head(connection)),
+            stands=self._stands(connection, found, row),
+        )
+
+    def _insert(
+        self,
+        connection: sqlite3.Connection,
+        namespace_id: int,
+        slot: int,
+        found: Place,
+        actor: Actor,
+        embedded: Embedded,
+    ) -> int:
+        draft, now = self.draft, self.now
+        row = connection.execute(
+            "INSERT INTO items (public_id, type, namespace_id, kind, content_hash, normal_hash, session, occurred_at,"
+            " created_at, updated_at, effective_at) VALUES (?, 'fact', ?, 'fact', ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(self.public_id, namespace_id, content_hash(self.content), normal_hash(self.content)),
+                *(self.caller.session, maybe_micros(draft.valid_from), now, now, found.start),
+            ),
+        ).lastrowid
+        assert row is not None
+        connection.execute("INSERT INTO texts VALUES (?, NULL, ?, '{}')", (row, self.content))
+        connection.execute(
+            "INSERT INTO facts (item_id, slot_id, value, same, multi, quoted, valid_from, valid_to, expires_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(row, slot, canonical(draft.value), same(draft.value), found.multi, draft.quote is not None),
+                *(found.start, maybe_micros(draft.valid_to), maybe_micros(draft.expires_at)),
+            ),
+        )
+        self._add_saver(connection, row, actor)
+        insert_passages(connection, row, embedded)
+        fulltext.add(connection, row, namespace_id, "note", self.text)
+        return row
+
+    def _told(self, connection: sqlite3.Connection, slot: int, row: int, found: Place, sequence: int) -> Remembered:
+        """What the new statement came to."""
+        known = slots.statements(connection, slot)
+        then = outcome(known, found.start, self.now)
+        ever = settling.ends(known, self.now)[row]
+        # Before it, at its beginning: what held then and does not any more.
+        gone = [each for each in found.at_start.holding if then.replaced.get(each) == row]
+        equal = {each.row for each in known if each.same == same(self.draft.value)}
+        others = [each for each in then.holding if each != row]
+        status: FactStatus = "stored"
+        if row in then.contested:
+            status = "contested"
+        elif any(each not in equal for each in gone):
+            status = "superseded"
+        elif gone:
+            status = "corroborated"
+        elif others:
+            status = "added"
+        facts = rows.by_row(connection, [row, *gone])
+        sources = {
+            (saver.agent, saver.client, saver.session, saver.origin) for f in facts.values() for saver in f.savers
+        }
+        fact = facts[row]
+        return Remembered(
+            *(fact.id, status, fact.namespace, fact.subject, fact.key),
+            count=len(sources) if status == "corroborated" else len(fact.savers),
+            sequence=max(sequence, journal.head(connection)),
+            replaced=tuple(facts[each] for each in gone if each not in equal),
+            stands=self._stands(connection, found, row) if status == "contested" else None,
+            late=ever.superseded_by is not None,
+            until=maybe(ever.expires_at),
+        )
+
+    def _stands(self, connection: sqlite3.Connection, found: Place, row: int) -> Any:  # noqa: ANN401 - a fact or none
+        """What remains the value, if the row is contested."""
+        then = outcome(slots.statements(connection, found.slot), max(found.start, self.now), self.now)
+        if not found.slot or row not in then.contested or not then.holding:
+            return None
+        return rows.by_row(connection, then.holding[-1:])[then.holding[-1]]
+
+    def _add_saver(self, connection: sqlite3.Connection, row: int, actor: Actor) -> None:
+        given = {"echo_of": echo} if (echo := reads.echo_of(connection, self.caller, self.content, self.now)) else {}
+        connection.execute(
+            "INSERT INTO savers (item_id, agent_id, client_id, session, origin, n, first_at, last_at, given)"
+            " VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(n) + 1, 0) FROM savers WHERE item_id = ?), ?, ?, ?)"
+            " ON CONFLICT (item_id, agent_id, client_id, session, origin)"
+            " DO UPDATE SET times = times + 1, last_at = excluded.last_at",
+            (
+                *(row, actor.agent_id, actor.client_id, actor.session, actor.origin),
+                *(row, self.now, self.now, canonical(given)),
+            ),
+        )
+
+    def _record(  # noqa: PLR0913, PLR0917 - the fields of one journal row
+        self,
+        connection: sqlite3.Connection,
+        namespace_id: int,
+        operation: Operation,
+        row: int,
+        actor: Actor,
+        after: dict[str, Any],
+        before: dict[str, Any] | None = None,
+    ) -> int:
+        public_id, exact = connection.execute(
+            "SELECT public_id, content_hash FROM items WHERE id = ?", (row,)
+        ).fetchone()
+        change = Change(
+            *(self.now, namespace_id, self.draft.namespace, operation, row, public_id, exact), before, after
+        )
+        return journal.append(connection, change, actor)
+
+
+def place(connection: sqlite3.Connection, namespace_id: int | None, draft: FactDraft, now: int) -> Place:
+    """What a statement meets in its slot, which may not be there yet."""
+    start = now if draft.valid_from is None else to_micros(draft.valid_from)
+    slot = None if namespace_id is None else slots.find(connection, namespace_id, *_names(draft))
+    known = [] if slot is None else slots.statements(connection, slot)
+    then = outcome(known, start, now)
+    by_row = {each.row: each for each in known}
+    held = [by_row[row] for row in (*then.holding, *then.contested)]
+    multi = any(each.multi for each in held) if draft.multi is None else draft.multi
+    stop, wanted = maybe_micros(draft.valid_to), same(draft.value)
+    joins = next(
+        (s.row for s in held if s.same == wanted and (stop is None or stop == s.stop) and s.multi == multi), None
+    )
+    return Place(slot or 0, start, known, then, joins, multi)
+
+
+def _names(draft: FactDraft) -> tuple[str, str]:
+    return name_of(draft.subject), name_of(draft.key)

@@ -1,0 +1,121 @@
+"""Until when a query may find each statement of a slot: drawn anew whenever one of them changes.
+
+`items.superseded_by` names what took a statement's place already, `items.expires_at` the soonest of its own end, of its
+expiry and of the beginning of what takes its place, `items.contests` what overrules it. These are derived; what holds
+at which instant is `agora.model.timeline`'s to say.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agora.model.instants import NEVER
+from agora.model.timeline import Statement, outcome
+from agora.stores.sqlite import fulltext, journal
+from agora.stores.sqlite.facts import slots
+from agora.stores.sqlite.journal import Actor, Change
+
+_STANDING = (
+    "SELECT i.id, i.superseded_by, i.expires_at, i.contests, i.forgotten_at IS NULL AND i.purged_at IS NULL"
+    " FROM facts f JOIN items i ON i.id = f.item_id WHERE f.slot_id = ?"
+)
+
+
+class Ends(NamedTuple):
+    """What ends a statement for queries."""
+
+    superseded_by: int | None
+    expires_at: int | None
+    contests: int | None
+
+
+def settle(connection: sqlite3.Connection, slot: int, actor: Actor, now: int, *, but: int | None = None) -> None:
+    """Bring the ends of all statements of a slot up to date; each that changes is a change of the journal.
+
+    `but`: a row that is written in this transaction, whose own entry says enough.
+    """
+    known = slots.statements(connection, slot)
+    wanted = ends(known, now)
+    for row, superseded_by, expires_at, contests, there in connection.execute(_STANDING, (slot,)).fetchall():
+        before, after = Ends(superseded_by, expires_at, contests), wanted[row]
+        if before == after or not there:
+            continue
+        _write(connection, row, before, after, now)
+        if row != but:
+            _record(connection, row, before, after, actor, now)
+
+
+def settle_of(connection: sqlite3.Connection, row: int, actor: Actor, now: int) -> None:
+    """As `settle`, for the slot of an item, if it is a fact."""
+    if (slot := slots.of_item(connection, row)) is not None:
+        settle(connection, slot, actor, now)
+
+
+def ends(known: Sequence[Statement], now: int) -> dict[int, Ends]:
+    """What ends each statement, by its row."""
+    ever, present = outcome(known, NEVER, now), outcome(known, now, now)
+    starts = {each.row: each.start for each in known}
+    holds = next(iter(present.holding), None)
+    found = {}
+    for each in known:
+        after = ever.replaced.get(each.row)
+        gone = after is not None and starts[after] <= now
+        soonest = [each.stop, each.expires, None if after is None or gone else starts[after]]
+        found[each.row] = Ends(
+            after if gone else None,
+            min((end for end in soonest if end is not None), default=None),
+            holds if each.row in present.contested else None,
+        )
+    return found
+
+
+def _write(connection: sqlite3.Connection, row: int, before: Ends, after: Ends, now: int) -> None:
+    connection.execute(
+        "UPDATE items SET superseded_by = ?, superseded_at = ?, expires_at = ?, contests = ? WHERE id = ?",
+        (after.superseded_by, None if after.superseded_by is None else now, *after[1:], row),
+    )
+    if (before.superseded_by is None) == (after.superseded_by is None):
+        return
+    namespace_id, title, content = connection.execute(
+        "SELECT i.namespace_id, t.title, t.content FROM items i JOIN texts t ON t.item_id = i.id WHERE i.id = ?", (row,)
+    ).fetchone()
+    if after.superseded_by is None:
+        fulltext.put_back(connection, row, namespace_id, "note", title, content)
+    else:
+        fulltext.remove(connection, row, namespace_id, "note")
+
+
+def _record(connection: sqlite3.Connection, row: int, before: Ends, after: Ends, actor: Actor, now: int) -> None:
+    namespace_id, namespace, public_id, content_hash = connection.execute(
+        "SELECT i.namespace_id, n.name, i.public_id, i.content_hash FROM items i"
+        " JOIN namespaces n ON n.id = i.namespace_id WHERE i.id = ?",
+        (row,),
+    ).fetchone()
+    operation: journal.Operation = "supersede"
+    if after.superseded_by is None and after.contests is not None and before.contests is None:
+        operation = "contest"
+    journal.append(
+        connection,
+        Change(
+            *(now, namespace_id, namespace, operation, row, public_id, content_hash),
+            _named(connection, before),
+            _named(connection, after),
+        ),
+        actor,
+    )
+
+
+def _named(connection: sqlite3.Connection, ends: Ends) -> dict[str, object]:
+    """With ids that outlive the numbers of rows."""
+
+    def id_of(row: int | None) -> str | None:
+        found = connection.execute("SELECT public_id FROM items WHERE id = ?", (row,)).fetchone()
+        return None if found is None else str(found[0])
+
+    return {
+        "superseded_by": id_of(ends.superseded_by),
+        "expires_at": ends.expires_at,
+        "contests": id_of(ends.contests),
+    }

@@ -1,0 +1,87 @@
+"""What facts are of: a subject and a key in a namespace."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from agora.model.caller import RANKS
+from agora.model.timeline import Statement
+from agora.stores.sqlite.rows import places
+from agora.text.sameness import name_of
+
+_RANK = "CASE s.origin " + " ".join(f"WHEN '{origin}' THEN {rank}" for rank, origin in enumerate(RANKS)) + " END"
+
+_STATEMENTS = (
+    "SELECT f.item_id, f.same, f.multi, f.valid_from, f.valid_to, f.expires_at, i.created_at,"
+    " i.forgotten_at IS NOT NULL OR i.purged_at IS NOT NULL, f.reverted, f.rank,"
+    f" group_concat({_RANK} || ' ' || s.first_at) FROM facts f"
+    " JOIN items i ON i.id = f.item_id LEFT JOIN savers s ON s.item_id = f.item_id WHERE f.slot_id = ?"
+    " GROUP BY f.item_id"
+)
+
+
+def ensure(connection: sqlite3.Connection, namespace_id: int, subject: str, key: str) -> int:
+    """The slot of a subject and a key, made if there is none yet."""
+    place = (namespace_id, name_of(subject), name_of(key))
+    connection.execute(
+        "INSERT INTO fact_slots (namespace_id, subject, key, shown_subject, shown_key) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        (*place, subject, key),
+    )
+    return find(connection, *place) or 0
+
+
+def find(connection: sqlite3.Connection, namespace_id: int, subject: str, key: str) -> int | None:
+    """The slot of a subject and a key as they are compared; None if there is none."""
+    found = connection.execute(
+        "SELECT id FROM fact_slots WHERE namespace_id = ? AND subject = ? AND key = ?", (namespace_id, subject, key)
+    ).fetchone()
+    return None if found is None else int(found[0])
+
+
+def of_item(connection: sqlite3.Connection, row: int) -> int | None:
+    """The slot that an item is a statement of; None if it is no fact."""
+    found = connection.execute("SELECT slot_id FROM facts WHERE item_id = ?", (row,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def statements(connection: sqlite3.Connection, slot: int) -> list[Statement]:
+    """All that was ever stated of a slot."""
+    return [_statement(*row) for row in connection.execute(_STATEMENTS, (slot,))]
+
+
+def matching(
+    connection: sqlite3.Connection, namespaces: Sequence[int], subject: str | None, key: str | None, most: int
+) -> list[int]:
+    """Slots of a subject and a key as they are written by whoever asks; of at most `most`, those changed last."""
+    where, values = [f"l.namespace_id IN ({places(namespaces)})"], list[object](namespaces)
+    for column, given in (("subject", subject), ("key", key)):
+        if given is not None:
+            where.append(f"l.{column} = ?")
+            values.append(name_of(given))
+    found = connection.execute(
+        f"SELECT l.id FROM fact_slots l WHERE {' AND '.join(where)}"
+        " ORDER BY (SELECT max(f.item_id) FROM facts f WHERE f.slot_id = l.id) DESC LIMIT ?",
+        (*values, most),
+    )
+    return [int(row[0]) for row in found]
+
+
+def _statement(  # noqa: PLR0913, PLR0917 - the columns of one row
+    row: int,
+    same: bytes | None,
+    multi: int,
+    start: int,
+    stop: int | None,
+    expires: int | None,
+    recorded: int,
+    retracted: int,
+    reverted: int,
+    rank: int | None,
+    voices: str | None,
+) -> Statement:
+    heard = tuple((int(level), int(since)) for level, since in map(str.split, filter(None, (voices or "").split(","))))
+    # Of a purged one the sources are gone, and whose word it was is not.
+    heard = heard or ((rank or 0, recorded),)
+    return Statement(row, same, bool(multi), start, stop, expires, recorded, bool(retracted), bool(reverted), heard)
