@@ -35,7 +35,8 @@ python run.py demo            one agent saves a note, another finds it by meanin
 python run.py test [ARGS]     run the tests; ARGS go to pytest
 python run.py coverage [ARGS] run them and say which lines they ran, which takes about twice as long
 python run.py check           lint, format, types, import contracts
-python run.py conformance     the official conformance suite, and backends from npm (installs Node beside the tests)
+python run.py conformance     the official conformance suite, backends from npm, a small language model
+                              (installs Node and the model beside the tests, about 200 MB)
 python run.py agora [ARGS]    the agora command
 The first run makes .venv beside this file and installs what it needs there."""
 
@@ -46,7 +47,7 @@ GROUPS = {
     "test": ("test",),
     "coverage": ("test",),
     "check": ("test", "lint"),
-    "conformance": ("test", "conformance"),
+    "conformance": ("test", "conformance", "model-server"),
 }
 
 

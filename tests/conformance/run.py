@@ -2,7 +2,7 @@
 
 Node and npm come from a Python package (dependency group `conformance`), the suite from npm, both pinned, into `.venv`.
 Passes if the suite ends with 0 for both revisions and no check fails but those of the Tasks extension, which Agora does
-not offer, and if the tests pass that have servers from npm as backends.
+not offer, and if the tests pass that have servers from npm as backends, or a small language model.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import describe
+from tests.conformance.small_model import fetch
 
 SUITE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
@@ -54,11 +55,11 @@ def main(arguments: list[str]) -> int:
                 for line in result["failed_beside_tasks"]:
                     print(f"  {line}", flush=True)
     # Other people's servers behind Agora need Node too.
-    servers = ROOT / "tests" / "integration" / "gateway" / "test_npm_servers.py"
-    wanted = {**os.environ, "AGORA_TEST_NODE": "required"}
-    status |= subprocess.run(
-        [sys.executable, "-m", "pytest", str(servers)], cwd=ROOT, env=wanted, check=False
-    ).returncode
+    fetch()
+    tests = ROOT / "tests" / "integration"
+    others = [str(tests / "gateway" / "test_npm_servers.py"), str(tests / "test_small_model.py")]
+    wanted = {**os.environ, "AGORA_TEST_NODE": "required", "AGORA_TEST_MODEL": "required"}
+    status |= subprocess.run([sys.executable, "-m", "pytest", *others], cwd=ROOT, env=wanted, check=False).returncode
     if arguments[:1] == ["--out"]:
         Path(arguments[1]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 
 def number(value: object) -> object:
@@ -21,6 +21,11 @@ def number(value: object) -> object:
 def lower(value: object) -> object:
     """A text in lower case; anything else as it is."""
     return value.casefold() if isinstance(value, str) else value
+
+
+def secret(value: object) -> object:
+    """What is to be a secret, as a text: a refusal would show it. What is no key is found where it is used."""
+    return value if value is None or isinstance(value, str | SecretStr) else str(value)
 
 
 Whole = Annotated[int, BeforeValidator(number)]

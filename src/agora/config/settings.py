@@ -13,18 +13,14 @@ from agora.config.backends import KEY as BACKENDS
 from agora.config.backends import BackendTable
 from agora.config.bounds import LimitSettings, QuotaSettings, RedactionSettings
 from agora.config.gateway import GatewaySettings
+from agora.config.language_model import ModelSettings
 from agora.config.project import canonical_namespace
-from agora.config.sections import Seconds, Section, Whole, lower, number
+from agora.config.sections import Seconds, Section, Whole, lower, number, secret
 from agora.errors import InvalidNamespace
 
 
 def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
-def _secret(value: object) -> object:
-    # A refusal would show what was written. What is no key is found where it is used.
-    return value if value is None or isinstance(value, str | SecretStr) else str(value)
 
 
 Host = Annotated[str, BeforeValidator(lower), Field(pattern=r"^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?$")]
@@ -90,7 +86,7 @@ class EmbeddingSettings(Section):
     url: str | None = Field(
         default=None, min_length=1, description="Where an `openai:` model is, as in `http://localhost:11434/v1`."
     )
-    key: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
+    key: Annotated[SecretStr | None, BeforeValidator(secret)] = Field(
         default=None, description="Key that the server of an `openai:` model asks for."
     )
     dimension: Whole | None = Field(
@@ -245,6 +241,7 @@ class Settings(Section):
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    model: ModelSettings = ModelSettings()
     limits: LimitSettings = LimitSettings()
     quota: QuotaSettings = QuotaSettings()
     redaction: RedactionSettings = RedactionSettings()

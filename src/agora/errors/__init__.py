@@ -295,6 +295,11 @@ class ModelUnavailable(LanguageModelError):
     default_hint = "agora_status names the model and its last error; `[model]` in agora.toml says where it is."
     retryable = True
 
+    def __init__(self, message: str, *, hint: str | None = None, retryable: bool = True) -> None:
+        super().__init__(message, hint=hint)
+        # A key that is refused today is refused tomorrow.
+        self.retryable = retryable
+
 
 class ModelAnswerUnusable(LanguageModelError):
     """The language model's answer was cut off, empty, or not what was asked for."""

@@ -8,7 +8,8 @@ class AgoraError(Exception):
 
     code: ClassVar[str] = "error"
     default_hint: ClassVar[str] = ""
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
+    """Of the class, unless what happened to this one says otherwise."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
