@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import report_protocol, report_routing
+from bench import report_protocol, report_routing, report_summaries
 
 Figures = dict[str, Any]
 
@@ -240,6 +240,11 @@ RENDERED: dict[str, tuple[str, Callable[[Figures], str], Callable[[Figures, Path
     "conformance": ("Conformance", lambda figures: _table(*report_protocol.conformance(figures)), None),
     "fit_score": ("The fit of the score", _fit_table, None),
     "routing": ("Routing by meaning", _routing_table, None),
+    "summaries": (
+        "Summaries without a language model",
+        lambda figures: _table(*report_summaries.kept(figures)),
+        None,
+    ),
 }
 
 
