@@ -20,7 +20,7 @@ _SHOWN = 20
 
 _OPERATIONS = (
     *("save", "merge", "withdraw", "supersede", "contest", "settle", "pin", "unpin"),
-    *("forget", "restore", "expire", "purge", "reembed", "repair"),
+    *("forget", "restore", "expire", "purge", "reembed", "repair", "append", "summarize"),
 )
 _OF_CALLS = ("call", "approve")
 

@@ -57,6 +57,7 @@ class Summary:
     """The older part of a conversation in few words: of the messages `first` to `last`, both included.
 
     `version` grows with each change; `written_by` names what made it: `extractive`, a model, or the agent itself.
+    `origin` is the lowest of those whose words it holds.
     """
 
     text: str
@@ -65,3 +66,4 @@ class Summary:
     version: int
     written_by: str
     at: datetime
+    origin: Origin = "agent"

@@ -46,6 +46,10 @@ class ConversationReading(Protocol):
         """The number of the last message; 0 if there is no such conversation."""
         ...
 
+    def live(self, namespace: str, session: str, first: int, last: int) -> int:
+        """How many messages of these numbers, both ends included, are there and not forgotten."""
+        ...
+
     def messages(self, namespace: str, session: str, first: int, last: int) -> tuple[Message, ...]:
         """Messages by their numbers, both ends included, in order; what was forgotten is left out."""
         ...
@@ -99,12 +103,16 @@ class Conversations(Protocol):
         session: str,
         summary: Summary,
         replaces: int,
+        seen: int,
         caller: Caller,
         now: datetime,
         deadline: Deadline,
     ) -> Summary:
         """Put a summary in the place of version `replaces` (0: there is none), and give it the next version.
 
-        Raises: SummaryOutdated if another version stands there; StoreUnavailable.
+        `seen`: sequence of the snapshot in which the messages that it tells of were read.
+
+        Raises: SummaryOutdated if another version stands there, or if one of these messages was forgotten since;
+        StoreUnavailable.
         """
         ...

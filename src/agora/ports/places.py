@@ -63,6 +63,14 @@ STATISTICS = Place(
     ("term_stats", "term_stats_spare"),
 )
 READS = Place("reads", "which session was given the note", _DELETED, _NO_ROW, ("reads",))
+CONVERSATIONS = Place(
+    "conversations",
+    "the name of a conversation, how its context is made, the number of its last message",
+    "the row goes with the last message of the conversation",
+    "no row without a message",
+    ("conversations",),
+)
+SUMMARIES = Place("summaries", "which messages a summary covers, who wrote it", _DELETED, _NO_ROW, ("summaries",))
 JOURNAL = Place(
     "journal",
     "images of metadata, tags and reasons, the hash of the text and the nonce that binds them to the chain",
@@ -130,7 +138,8 @@ LOGS = Place(
 )
 
 PLACES = (
-    *(ROWS, TEXTS, SAVERS, TAGS, METADATA, PASSAGES, VECTORS, FULL_TEXT, STATISTICS, READS, JOURNAL),
+    *(ROWS, TEXTS, SAVERS, TAGS, METADATA, PASSAGES, VECTORS, FULL_TEXT, STATISTICS, READS),
+    *(CONVERSATIONS, SUMMARIES, JOURNAL),
     *(KEPT, CALLS, FILE, LOG, UNUSED_INDEX, INDEX, CACHE, LOGS),
 )
 """In the order in which a purge empties them."""

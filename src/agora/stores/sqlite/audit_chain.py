@@ -10,7 +10,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from agora.model.audit import Break, Head, Verified
-from agora.stores.sqlite.journal import chain, commitment
+from agora.stores.sqlite.journal import MAKING, chain, commitment
 from agora.text.identity import content_hash
 
 _ROWS = (
@@ -25,13 +25,14 @@ _ALONE = _ROWS.format(items="", join="")
 _WITH_ITEMS = _ROWS.format(
     items=", i.public_id, i.namespace_id, i.content_hash, i.purged_at,"
     # A text is read once, with the change that saved it, and looked for with the one that took it away.
-    " CASE WHEN j.operation IN ('save', 'purge') THEN (SELECT content FROM texts t WHERE t.item_id = j.item_id) END",
+    " CASE WHEN j.operation IN ('save', 'append', 'summarize', 'purge')"
+    " THEN (SELECT content FROM texts t WHERE t.item_id = j.item_id) END",
     join=" LEFT JOIN items i ON i.id = j.item_id",
 )
 
 _STRANGER = (
     "SELECT public_id FROM items WHERE id NOT IN"
-    " (SELECT item_id FROM journal WHERE operation = 'save' AND item_id IS NOT NULL) LIMIT 1"
+    f" (SELECT item_id FROM journal WHERE operation IN {MAKING} AND item_id IS NOT NULL) LIMIT 1"
 )
 
 _OTHER_HEAD = "it is not the change that the head was given of: the journal was written anew, or is another store's"
@@ -139,7 +140,7 @@ def _unlike_item(row: Sequence[Any], purged: Container[int]) -> str | None:
         return None
     # An import brings places of notes that were purged elsewhere, without a text.
     if (purged_at is None or content != _NOTHING) and (
-        exact != content or (operation == "save" and _hash(text) != content)
+        exact != content or (operation in {"save", "append", "summarize"} and _hash(text) != content)
     ):
         return f"the text of the note {subject} is not the one that was {_DONE.get(str(operation), 'there')}"
     return None

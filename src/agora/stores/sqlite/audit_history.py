@@ -26,7 +26,8 @@ ALONE = "nobody else is among the savers of the note: the writer's name stays"
 ABOVE = "it is of higher origin than who reverts: do it as the user, on a terminal"
 MOVING = "the store is moving to another encoder, which reads its title now: run the revert again when it has moved"
 
-_SAVINGS = frozenset({"save", "merge", "withdraw"})
+_GIVING = frozenset({"save", "merge", "append", "summarize"})
+_SAVINGS = _GIVING | {"withdraw"}
 
 Identity = tuple[str, ...]
 """Agent, client, its version, token, session, origin: what makes a saver of a note one and not another."""
@@ -99,7 +100,7 @@ class History:
     def givings(self) -> list[Event]:
         """Every saving of its text, whether it still counts or not."""
         every = (*self.brought, *self.events)
-        return [each for each in every if each.operation in {"save", "merge"} and GIVEN_BACK not in each.after]
+        return [each for each in every if each.operation in _GIVING and GIVEN_BACK not in each.after]
 
     @cached_property
     def standing(self) -> list[Event]:

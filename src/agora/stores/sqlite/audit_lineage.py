@@ -97,7 +97,8 @@ class Lineage:
         found = self._connection.execute(
             "SELECT DISTINCT j.item_id FROM journal j JOIN agents a ON a.id = j.agent_id"
             " JOIN clients c ON c.id = j.client_id JOIN namespaces n ON n.id = j.namespace_id"
-            " WHERE j.item_id IS NOT NULL AND j.operation IN ('save', 'merge', 'forget', 'restore', 'withdraw')"
+            " WHERE j.item_id IS NOT NULL AND j.operation IN"
+            " ('save', 'merge', 'forget', 'restore', 'withdraw', 'append', 'summarize')"
             f" AND {' AND '.join(conditions)}",
             values,
         )
@@ -204,7 +205,9 @@ class Lineage:
         """What a note took the place of: the version before it, and a note of the same text without a key."""
         # By the row number, and by the hash of texts: nothing indexes `superseded_by`.
         found = self._connection.execute(
-            f"{_ITEM} WHERE i.id = ? UNION {_ITEM} WHERE i.namespace_id = ? AND i.normal_hash = ? AND i.key IS NULL"
+            # A summary comes from the one before it: when it goes, the older one does not come back.
+            f"{_ITEM} WHERE i.id = ? AND i.type <> 'summary'"
+            f" UNION {_ITEM} WHERE i.namespace_id = ? AND i.normal_hash = ? AND i.key IS NULL"
             " AND i.superseded_by = ? ORDER BY 1",
             (item.supersedes, item.namespace_id, item.normal_hash, item.row),
         ).fetchall()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from agora.model.profile import Span
 from agora.stores.sqlite import fulltext
 from agora.stores.sqlite.fulltext import CURRENT, SPARE, Prepared, Tables
+from agora.stores.sqlite.rows import FOUND
 from agora.stores.sqlite.rules import KINDS, Problem, cases, problem
 from agora.text.analysis import VERSION
 
@@ -29,14 +30,14 @@ def passages(connection: sqlite3.Connection) -> Iterator[Problem]:
     for tables, layout in _each(connection):
         missing = connection.execute(
             "SELECT p.id FROM passages p JOIN items i ON i.id = p.item_id"
-            " WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL AND p.layout = ?"
+            f" WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL AND {FOUND} AND p.layout = ?"
             f" AND p.id NOT IN (SELECT id FROM {tables.fulltext}_content)",
             (layout,),
         ).fetchall()
         stray = connection.execute(
             f"SELECT f.id FROM {tables.fulltext}_content f LEFT JOIN passages p ON p.id = f.id"
             " LEFT JOIN items i ON i.id = p.item_id WHERE i.id IS NULL OR i.superseded_by IS NOT NULL"
-            " OR i.forgotten_at IS NOT NULL OR f.c0 <> 'n' || i.namespace_id OR p.layout <> ?",
+            f" OR i.forgotten_at IS NOT NULL OR NOT ({FOUND}) OR f.c0 <> 'n' || i.namespace_id OR p.layout <> ?",
             (layout,),
         ).fetchall()
         if missing:

@@ -6,6 +6,7 @@ from pathlib import Path
 from agora.stores.sqlite import fulltext
 from agora.stores.sqlite.environment import risk
 from agora.stores.sqlite.fulltext import LAYOUT
+from agora.stores.sqlite.rows import FOUND
 from agora.stores.sqlite.rules import KINDS, SURROUNDINGS
 from agora.text.analysis import VERSION
 
@@ -16,7 +17,7 @@ _COUNTS = (
     f"SELECT (SELECT count(*) FROM passages WHERE layout = {LAYOUT}), (SELECT count(*) FROM vectors WHERE encoder_id ="
     " (SELECT id FROM encoders WHERE state = 'active')), (SELECT count(*) FROM fulltext_docsize),"
     " (SELECT ifnull(sum(passages), 0) FROM namespace_stats),"
-    " EXISTS (SELECT 1 FROM items WHERE superseded_by IS NULL AND forgotten_at IS NULL)"
+    f" EXISTS (SELECT 1 FROM items i WHERE superseded_by IS NULL AND forgotten_at IS NULL AND {FOUND})"
 )
 
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from agora.stores.sqlite.rows import places
+from agora.stores.sqlite.rows import FOUND, places
 
 _LISTED = 20
 """Agents and namespaces named in the counts; the rest is a number, so that the status stays small."""
@@ -14,7 +14,9 @@ _ENDED = "ifnull(i.expires_at <= ?, 0)"
 
 _KEPT = "(i.purged_at IS NULL)"
 
-_LIVE = "i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
+_LIVE = f"i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?) AND {FOUND}"
+
+_SPOKEN = "i.type = 'message' AND i.superseded_by IS NULL AND i.forgotten_at IS NULL"
 
 
 def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -> dict[str, Any]:
@@ -27,8 +29,13 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
         f" coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NOT NULL AND NOT {_ENDED} AND {_KEPT}), 0),"
         f" coalesce(sum(i.superseded_by IS NULL AND {_ENDED} AND {_KEPT}), 0),"
         f" coalesce(sum(NOT {_KEPT}), 0)"
-        f" FROM items i WHERE {inside}",
+        f" FROM items i WHERE {inside} AND {FOUND}",
         (now, now, now, *namespaces),
+    ).fetchone()
+    messages, conversations = connection.execute(
+        f"SELECT count(*), count(DISTINCT i.namespace_id || ' ' || i.session) FROM items i"
+        f" WHERE {inside} AND {_SPOKEN}",
+        tuple(namespaces),
     ).fetchone()
     agents = connection.execute(
         "SELECT a.name, count(DISTINCT i.id) FROM items i JOIN savers s ON s.item_id = i.id"
@@ -55,6 +62,8 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
             "purged": total[5],
             "rows": total[0],
         },
+        "messages": messages,
+        "conversations": conversations,
         "agents": dict(agents[:_LISTED]),
         "more_agents": max(0, len(agents) - _LISTED),
         "namespaces": dict(spaces[:_LISTED]),

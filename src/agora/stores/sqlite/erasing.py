@@ -15,7 +15,7 @@ from agora.stores.sqlite.conditions import MARK
 from agora.stores.sqlite.journal import Actor, Change
 from agora.stores.sqlite.standing import NOT_HERE
 
-_OF_ITEMS = ("passages", "item_metadata", "item_tags", "savers", "texts", "reads", "pins")
+_OF_ITEMS = ("passages", "item_metadata", "item_tags", "savers", "texts", "reads", "pins", "summaries")
 """Tables whose rows belong to an item; vectors, which belong to passages, go before these."""
 
 _BLANK = (
@@ -23,6 +23,12 @@ _BLANK = (
     " seq = NULL, speaker = NULL, occurred_at = NULL, effective_at = created_at, expires_at = NULL,"
     " forgotten_at = ifnull(forgotten_at, purged_at), forget_reason = NULL"
 )
+
+EMPTY_CONVERSATIONS = (
+    "DELETE FROM conversations AS c WHERE NOT EXISTS (SELECT 1 FROM items i"
+    " WHERE i.type = 'message' AND i.namespace_id = c.namespace_id AND i.session = c.session)"
+)
+"""The name of a conversation goes with the last of its messages."""
 
 LAST = "(SELECT max(purged_at) FROM items)"
 """When something was last purged."""
@@ -118,6 +124,7 @@ def sweep(connection: sqlite3.Connection, mark: str) -> None:
         f" AND sequence IN (SELECT sequence FROM journal WHERE item_id IN ({skeletons}))"
     )
     connection.execute(f"{_BLANK} WHERE purged_at IS NOT NULL")
+    connection.execute(EMPTY_CONVERSATIONS)
     connection.execute("DELETE FROM vectors WHERE passage_id NOT IN (SELECT id FROM passages)")
     for tables in (fulltext.CURRENT, fulltext.SPARE):
         stray = f"SELECT id FROM {tables.fulltext}_content WHERE id NOT IN (SELECT id FROM passages)"

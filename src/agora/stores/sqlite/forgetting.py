@@ -12,6 +12,7 @@ from agora.model.selection import Forgotten, Restored, Selection
 from agora.stores.sqlite import fulltext, heads, journal, rows
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.authority import is_above, level, outranking
+from agora.stores.sqlite.conversations.quoting import QUOTED, quoting, tells_of_forgotten
 from agora.stores.sqlite.facts import settling
 from agora.stores.sqlite.journal import Actor, Change
 
@@ -80,6 +81,9 @@ def hide(
     if REVERTED in marks:
         connection.execute("UPDATE facts SET reverted = 1 WHERE item_id = ?", (row,))
     settling.settle_of(connection, row, actor, now)
+    for summary in quoting(connection, row):
+        connection.execute("UPDATE items SET forgotten_at = ?, forget_reason = ? WHERE id = ?", (now, QUOTED, summary))
+        _record(connection, summary, "forget", actor, now, {"reason": QUOTED})
 
 
 def restore(
@@ -107,7 +111,7 @@ def restore(
             continue
         found = connection.execute(
             "SELECT i.id, n.id, n.name, t.title, t.content, i.forgotten_at, i.superseded_by, i.key,"
-            " i.contests, i.expires_at IS NOT NULL AND i.expires_at <= ? FROM items i"
+            f" i.contests, i.expires_at IS NOT NULL AND i.expires_at <= ?, {rows.FOUND} FROM items i"
             " JOIN namespaces n ON n.id = i.namespace_id"
             f" JOIN texts t ON t.item_id = i.id WHERE i.public_id = ? AND i.namespace_id IN ({rows.places(visible)})",
             (now, public_id, *visible),
@@ -115,18 +119,18 @@ def restore(
         if found is None:
             unknown.append(public_id)
             continue
-        row, namespace_id, namespace, title, content, forgotten_at, superseded_by, key, contests, ended = found
+        row, namespace_id, namespace, title, content, forgotten_at, superseded_by, key, contests, ended, noted = found
         if ended:
             expired.append(public_id)
             continue
         if forgotten_at is None:
             live.append(public_id)
             continue
-        if rank(caller.origin) > forgotten_by(connection, row):
+        if rank(caller.origin) > forgotten_by(connection, row) or tells_of_forgotten(connection, row):
             protected.append(public_id)
             continue
         # What is contested stands beside the rows of its text.
-        current = superseded_by is None and contests is None
+        current = superseded_by is None and contests is None and noted
         twin = heads.of_text(connection, namespace_id, content, now) if current else None
         if twin is not None and (key is None or twin.key is None):
             duplicates[public_id] = twin.public_id
@@ -134,11 +138,9 @@ def restore(
         if current:
             heads.retire_expired(connection, namespace_id, namespace, content, now, actor)
         connection.execute("UPDATE items SET forgotten_at = NULL, forget_reason = NULL WHERE id = ?", (row,))
-        if superseded_by is None:
+        if superseded_by is None and noted:
             fulltext.put_back(connection, row, namespace_id, "note", title, content)
-            restored.append(public_id)
-        else:
-            superseded.append(public_id)
+        (restored if superseded_by is None else superseded).append(public_id)
         _record(connection, row, "restore", actor, now, {})
         connection.execute("UPDATE facts SET reverted = 0 WHERE item_id = ?", (row,))
         settling.settle_of(connection, row, actor, now)

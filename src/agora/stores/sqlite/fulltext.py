@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agora.errors import StoreVersion
 from agora.model.profile import Span
 from agora.stores.sqlite.migrations import definition, version_of
+from agora.stores.sqlite.rows import FOUND
 from agora.text.analysis import VERSION, analyse
 
 LAYOUT = "(SELECT layout FROM encoders WHERE state = 'active' LIMIT 1)"
@@ -18,7 +19,7 @@ LAYOUT = "(SELECT layout FROM encoders WHERE state = 'active' LIMIT 1)"
 
 FINDABLE = (
     "SELECT i.id, t.title, t.content, i.namespace_id, i.type FROM items i JOIN texts t ON t.item_id = i.id"
-    " WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL ORDER BY i.id"
+    f" WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL AND {FOUND} ORDER BY i.id"
 )
 """Every item that belongs into the full text; what the clock has ended stays in it."""
 

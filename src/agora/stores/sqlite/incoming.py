@@ -12,7 +12,7 @@ from agora.stores.sqlite import fulltext
 from agora.stores.sqlite.fulltext import CURRENT, SPARE, Prepared
 from agora.stores.sqlite.ledger import Target
 from agora.stores.sqlite.migrations import definition
-from agora.stores.sqlite.rows import blocks, places
+from agora.stores.sqlite.rows import FOUND, blocks, places
 from agora.text.analysis import VERSION
 
 ANALYSIS = "analysis_spare"
@@ -38,7 +38,8 @@ def texts(
             made |= _made(connection, target, str(target.layout), _spans(connection, str(target.layout), block))
         asked = connection.execute(
             "SELECT i.id, i.public_id, t.title, t.content, i.superseded_by IS NULL AND i.forgotten_at IS NULL"
-            f" FROM items i JOIN texts t ON t.item_id = i.id WHERE i.id IN ({here}) AND i.purged_at IS NULL",
+            f" AND {FOUND} FROM items i JOIN texts t ON t.item_id = i.id"
+            f" WHERE i.id IN ({here}) AND i.purged_at IS NULL",
             tuple(block),
         )
         for row, public_id, title, content, findable in asked:
@@ -82,7 +83,7 @@ def store(connection: sqlite3.Connection, target: Target, cut: Cut, ready: Seque
     """
     row, spans = cut.text.row, cut.spans
     found = connection.execute(
-        "SELECT namespace_id, type, superseded_by IS NULL AND forgotten_at IS NULL FROM items"
+        f"SELECT namespace_id, type, superseded_by IS NULL AND forgotten_at IS NULL AND {FOUND} FROM items i"
         # A file that was put back may have given the number to another item.
         " WHERE id = ? AND public_id = ? AND purged_at IS NULL",
         (row, cut.text.id),
@@ -184,7 +185,7 @@ def is_whole(connection: sqlite3.Connection, target: Target) -> bool:
     """Whether the spare full text holds passages of its layout that belong there, and its sizes are theirs."""
     stray = connection.execute(
         f"SELECT 1 FROM {SPARE.fulltext}_content f LEFT JOIN passages p ON p.id = f.id AND p.layout = ?"
-        " LEFT JOIN items i ON i.id = p.item_id AND i.superseded_by IS NULL AND i.forgotten_at IS NULL"
+        f" LEFT JOIN items i ON i.id = p.item_id AND i.superseded_by IS NULL AND i.forgotten_at IS NULL AND {FOUND}"
         " WHERE i.id IS NULL LIMIT 1",
         (target.layout,),
     ).fetchone()

@@ -24,10 +24,16 @@ FORMAT = 1
 # fmt: off
 Operation = Literal[
     "save", "merge", "withdraw", "supersede", "contest", "settle", "pin", "unpin",
-    "forget", "restore", "expire", "purge", "reembed", "repair",
+    "forget", "restore", "expire", "purge", "reembed", "repair", "append", "summarize",
 ]
 # fmt: on
 """`contest`: a text of lower authority came to stand beside this one. `settle`: this one stood so, and made way."""
+
+MAKING = "('save', 'append', 'summarize')"
+"""As SQL: what makes an item."""
+
+SAVING = "('save', 'merge', 'append', 'summarize')"
+"""As SQL: what makes an item, or gives it one more saver."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from agora.errors import StoreUnavailable
+from agora.stores.sqlite.rows import FOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,16 @@ class Target:
 _UNFINISHED = (
     "SELECT i.id FROM items i WHERE i.purged_at IS NULL AND {rows}"
     " AND EXISTS (SELECT 1 FROM texts WHERE item_id = i.id)"
+    # A message may have been kept without vectors, and a summary has none.
+    f" AND ({FOUND} OR EXISTS (SELECT 1 FROM passages p WHERE p.item_id = i.id))"
     " AND (NOT EXISTS (SELECT 1 FROM passages p WHERE p.item_id = i.id AND p.layout = :layout AND p.n = 0)"
     " OR EXISTS (SELECT 1 FROM passages p WHERE p.item_id = i.id AND p.layout = :layout AND NOT EXISTS"
     " (SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.encoder_id = :encoder)){unfindable})"
     " ORDER BY i.id LIMIT :most"
 )
 _UNFINDABLE = (
-    " OR i.superseded_by IS NULL AND i.forgotten_at IS NULL AND EXISTS (SELECT 1 FROM passages p WHERE p.item_id = i.id"
+    f" OR i.superseded_by IS NULL AND i.forgotten_at IS NULL AND {FOUND}"
+    " AND EXISTS (SELECT 1 FROM passages p WHERE p.item_id = i.id"
     " AND p.layout = :layout AND NOT EXISTS (SELECT 1 FROM fulltext_spare_content f WHERE f.id = p.id))"
 )
 _AFTER = "i.id > :after"

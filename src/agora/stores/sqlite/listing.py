@@ -9,7 +9,10 @@ from agora.model.browse import Event, Listing, Named, Page
 from agora.model.instants import from_micros
 from agora.stores.sqlite import rows
 
-_LIVE = "i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
+_LIVE = (
+    "i.superseded_by IS NULL AND i.forgotten_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > ?)"
+    f" AND {rows.FOUND}"
+)
 
 
 def page(connection: sqlite3.Connection, wanted: Listing, now: int, sequence: int) -> Page:

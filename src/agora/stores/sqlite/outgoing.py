@@ -14,7 +14,7 @@ from agora.model.profile import Span
 from agora.ports.encoder import Vector
 from agora.ports.transfer import Extract, Giver, Profile, Replaced, Version
 from agora.stores.sqlite import journal
-from agora.stores.sqlite.rows import metadata_of, namespace_ids, places
+from agora.stores.sqlite.rows import FOUND, metadata_of, namespace_ids, places
 
 _BLOCK = 200
 """Versions read at a time: what an export holds in memory."""
@@ -130,7 +130,8 @@ class SqliteOutgoing:
 def _conditions(connection: sqlite3.Connection, extract: Extract, now: int) -> tuple[str, list[Any]]:
     wanted = namespace_ids(connection, extract.namespaces)
     # The plus keeps SQLite from walking an index of namespaces, which it would have to sort anew for every block.
-    sql, values = [f"+i.namespace_id IN ({places(wanted)})"], list[Any](wanted)
+    # Nothing takes conversations in elsewhere yet.
+    sql, values = [f"+i.namespace_id IN ({places(wanted)})", FOUND], list[Any](wanted)
     if extract.live_only:
         sql.append("i.superseded_by IS NULL AND i.forgotten_at IS NULL AND i.purged_at IS NULL")
         sql.append("(i.expires_at IS NULL OR i.expires_at > ?)")

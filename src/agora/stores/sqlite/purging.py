@@ -67,6 +67,9 @@ _REMAINS = {
     places.STATISTICS.name: "SELECT (SELECT count(*) FROM term_stats WHERE passages <= 0)"
     " + (SELECT count(*) FROM term_stats_spare WHERE passages <= 0)",
     places.READS.name: _OWN.format("reads"),
+    places.CONVERSATIONS.name: "SELECT count(*) FROM conversations c WHERE NOT EXISTS (SELECT 1 FROM items i"
+    " WHERE i.type = 'message' AND i.namespace_id = c.namespace_id AND i.session = c.session)",
+    places.SUMMARIES.name: _OWN.format("summaries"),
     places.JOURNAL.name: "SELECT count(*) FROM journal_payload p JOIN journal x ON x.sequence = p.sequence"
     " JOIN items i ON i.id = x.item_id WHERE i.purged_at IS NOT NULL"
     " AND length(p.content) > 0",

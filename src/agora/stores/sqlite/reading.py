@@ -161,7 +161,7 @@ class SqliteReading:
 def _conditions(where: Filter, namespaces: Sequence[int]) -> tuple[str, list[Any]]:
     sql = [
         f"SELECT group_concat(i.id, ' ') FROM items i WHERE i.namespace_id IN ({rows.places(namespaces)})",
-        "i.superseded_by IS NULL AND i.forgotten_at IS NULL",
+        f"i.superseded_by IS NULL AND i.forgotten_at IS NULL AND {rows.FOUND}",
     ]
     values: list[Any] = list(namespaces)
     for tag in where.tags:

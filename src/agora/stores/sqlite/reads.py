@@ -209,6 +209,8 @@ def changes(  # noqa: PLR0913 - who asks, about what, and from which time
     sql = [
         # Other names that the caller itself used in this session are no others.
         f"j.namespace_id {inside} AND (j.sequence > ifnull(r.sequence, 0) OR NOT ?) AND j.operation <> 'expire'",
+        # What was said in conversations is nothing that anybody noted.
+        f"NOT EXISTS (SELECT 1 FROM items i WHERE i.id = j.item_id AND NOT ({rows.FOUND}))",
         "NOT (c.token = ? AND (a.name IN (?, ?) OR (j.session = ? AND c.name = ?)))",
     ]
     values: list[object] = [*mine, *wanted, unread, caller.token, reader, caller.agent, session, caller.client]

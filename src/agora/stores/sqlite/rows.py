@@ -25,6 +25,9 @@ _COLUMNS = (
     " LEFT JOIN items after ON after.id = i.superseded_by LEFT JOIN items stands ON stands.id = i.contests"
     " LEFT JOIN pins p ON p.item_id = i.id"
 )
+FOUND = "i.type NOT IN ('message', 'summary')"
+"""Of an item `i`: whether it belongs into indexes, lists and counts of notes. Conversations are in none of them."""
+
 BLOCK = 400
 """Parameters per statement, well under the 999 of an SQLite built with its old default."""
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agora.stores.sqlite.journal import MAKING, SAVING
+from agora.stores.sqlite.rows import FOUND
+
 _EXAMPLES = 3
 
 REPAIR = "Run `agora doctor --repair`: it makes this anew from the notes, which are whole."
@@ -57,7 +60,7 @@ _IMPORTED = (
     " AND j.operation IN ('save', 'merge') AND " + _BROUGHT.replace("{0}", "p") + ")"
 )
 _SAVED_BY = (
-    "EXISTS (SELECT 1 FROM journal j WHERE j.item_id = {0}.id AND j.operation IN ('save', 'merge')"
+    f"EXISTS (SELECT 1 FROM journal j WHERE j.item_id = {{0}}.id AND j.operation IN {SAVING}"
     # By the changes of the note: those of an agent or a session may be all there are.
     " AND +j.agent_id = s.agent_id AND j.client_id = s.client_id AND +j.session = s.session AND j.origin = s.origin)"
 )
@@ -101,7 +104,7 @@ RULES = (
     Rule(
         Kind("item_without_passage", "notes without a passage", REPAIR, _EMBED),
         "SELECT i.public_id FROM items i JOIN texts t ON t.item_id = i.id WHERE i.purged_at IS NULL"
-        f" AND i.id NOT IN (SELECT item_id FROM passages WHERE layout = {_LAYOUT} AND n = 0)",
+        f" AND {FOUND} AND i.id NOT IN (SELECT item_id FROM passages WHERE layout = {_LAYOUT} AND n = 0)",
     ),
     Rule(
         Kind("surplus_passage", "passages of purged notes, or of no encoder", REPAIR, _SURPLUS),
@@ -118,12 +121,12 @@ RULES = (
     Rule(
         Kind("item_without_journal", "notes of whose saving the journal does not tell", TRUST),
         "SELECT public_id FROM items WHERE id NOT IN"
-        " (SELECT item_id FROM journal WHERE operation = 'save' AND item_id IS NOT NULL)",
+        f" (SELECT item_id FROM journal WHERE operation IN {MAKING} AND item_id IS NOT NULL)",
     ),
     Rule(
         Kind("saved_unlike_journal", "notes whose id, namespace or savers are not those of their journal", TRUST),
         "SELECT DISTINCT i.public_id FROM journal j JOIN items i ON i.id = j.item_id"
-        " JOIN journal_payload p ON p.sequence = j.sequence WHERE j.operation IN ('save', 'merge')"
+        f" JOIN journal_payload p ON p.sequence = j.sequence WHERE j.operation IN {SAVING}"
         " AND i.purged_at IS NULL AND (j.subject <> i.public_id OR j.namespace_id <> i.namespace_id"
         # Who brings a file in is no saver of what is in it.
         f" OR (NOT {_BROUGHT.format('p')} AND NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = i.id"

@@ -11,7 +11,7 @@ from agora.model.instants import NEVER
 from agora.ports.vector_index import Changed, Passages, Rows
 from agora.stores.sqlite.fulltext import check_analysis
 from agora.stores.sqlite.migrations import check_version
-from agora.stores.sqlite.rows import blocks, places
+from agora.stores.sqlite.rows import FOUND, blocks, places
 
 _BLOCK = 4096
 
@@ -23,7 +23,7 @@ _LOAD = (
     "SELECT i.id, p.n, i.namespace_id, i.expires_at, v.vector FROM encoders e CROSS JOIN items i"
     " CROSS JOIN passages p ON p.item_id = i.id AND p.layout = e.layout"
     " CROSS JOIN vectors v ON v.passage_id = p.id AND v.encoder_id = e.id"
-    " WHERE e.id = ? AND i.superseded_by IS NULL AND i.forgotten_at IS NULL"
+    f" WHERE e.id = ? AND i.superseded_by IS NULL AND i.forgotten_at IS NULL AND {FOUND}"
 )
 
 _BEGUN = (
@@ -39,7 +39,7 @@ _BEGUN = (
 _CHANGED = (
     # A cross join keeps this order: the tail is short, and a plan that begins with the items reads all of them.
     "SELECT DISTINCT i.id, i.superseded_by IS NULL AND i.forgotten_at IS NULL, i.expires_at"
-    " FROM journal j CROSS JOIN items i ON i.id = j.item_id WHERE j.sequence > ? ORDER BY i.id"
+    f" FROM journal j CROSS JOIN items i ON i.id = j.item_id WHERE j.sequence > ? AND {FOUND} ORDER BY i.id"
 )
 
 _Begun = tuple[str, int, str | None, int, bytes | None]
@@ -140,7 +140,7 @@ class SqliteSource:
     def selected(self, namespaces: tuple[int, ...], now: int, most: int) -> Rows | None:
         """As `Source.selected`: looks at no more rows than it must."""
         found = self.connection.execute(
-            f"SELECT id FROM items WHERE namespace_id IN ({places(namespaces)})"
+            f"SELECT id FROM items i WHERE namespace_id IN ({places(namespaces)}) AND {FOUND}"
             " AND superseded_by IS NULL AND forgotten_at IS NULL AND ifnull(expires_at, ?) > ? LIMIT ?",
             (*namespaces, NEVER, now, most + 1),
         ).fetchall()
@@ -152,7 +152,7 @@ class SqliteSource:
             self.connection.execute(
                 "SELECT count(*) FROM items i JOIN passages p ON p.item_id = i.id"
                 " JOIN vectors v ON v.passage_id = p.id AND v.encoder_id = ?"
-                " WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL",
+                f" WHERE i.superseded_by IS NULL AND i.forgotten_at IS NULL AND {FOUND}",
                 (self.encoder_id,),
             ).fetchone()[0]
         )

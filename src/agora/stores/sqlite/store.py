@@ -41,6 +41,7 @@ from agora.text.ids import new_id
 
 if TYPE_CHECKING:
     # A server that starts has no use for these; each is imported where it is made.
+    from agora.stores.sqlite.conversations.keeper import SqliteConversations
     from agora.stores.sqlite.facts.store import SqliteFacts
     from agora.stores.sqlite.gateway.calls import SqliteCallLog
     from agora.stores.sqlite.gateway.kept import SqliteKeptResults
@@ -291,6 +292,12 @@ class SqliteStore:
         from agora.stores.sqlite.gateway.kept import SqliteKeptResults  # noqa: PLC0415 - see the top
 
         return SqliteKeptResults(self._database)
+
+    def conversations(self) -> SqliteConversations:
+        """Messages in their order, and their summaries."""
+        from agora.stores.sqlite.conversations.keeper import SqliteConversations  # noqa: PLC0415 - see the top
+
+        return SqliteConversations(self._database, self._fingerprint, self._other_profile, self._allowances)
 
     def tool_vectors(self) -> SqliteToolVectors:
         """Vectors of the texts of other servers' tools, by the encoder that the store was opened with."""

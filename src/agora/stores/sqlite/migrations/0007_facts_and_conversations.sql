@@ -35,11 +35,13 @@ CREATE TABLE facts (
 ) STRICT;
 CREATE INDEX facts_slot ON facts (slot_id, valid_from);
 
--- How a conversation's context is made, where somebody has said so.
+-- How a conversation's context is made, where somebody has said so; and the number of its last message, which no other
+-- message gets when that one is purged.
 CREATE TABLE conversations (
     namespace_id INTEGER NOT NULL REFERENCES namespaces,
     session      TEXT NOT NULL,
-    strategy     TEXT NOT NULL,
+    strategy     TEXT,
+    last         INTEGER NOT NULL,
     PRIMARY KEY (namespace_id, session)
 ) STRICT, WITHOUT ROWID;
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from agora.model.profile import Fingerprint
 from agora.stores.sqlite.checks_content import bad_vectors, digests, misplaced
 from agora.stores.sqlite.fulltext import LAYOUT
-from agora.stores.sqlite.rows import blocks, places
+from agora.stores.sqlite.rows import FOUND, blocks, places
 from agora.stores.sqlite.rules import SURPLUS_METADATA, SURPLUS_PASSAGE, SURPLUS_VECTOR
 from agora.text.identity import content_hash, normal_hash
 from agora.text.ids import new_id
@@ -135,7 +135,8 @@ def passages(connection: sqlite3.Connection) -> tuple[int, int]:
     if active is None:
         return len(surplus), 0
     bare = connection.execute(
-        "SELECT id FROM items WHERE purged_at IS NULL AND id NOT IN (SELECT item_id FROM passages WHERE layout = ?)",
+        f"SELECT id FROM items i WHERE purged_at IS NULL AND {FOUND}"
+        " AND id NOT IN (SELECT item_id FROM passages WHERE layout = ?)",
         (active,),
     ).fetchall()
     made = [(row, active, lengths[row]) for (row,) in bare if row in lengths]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agora.model.profile import Fingerprint
 from agora.ports.records import Embedded
 from agora.stores.sqlite import fulltext
-from agora.stores.sqlite.rows import blocks, places
+from agora.stores.sqlite.rows import FOUND, blocks, places
 from agora.stores.sqlite.saving import insert_passages
 
 _ACTIVE = "JOIN encoders e ON e.state = 'active' AND e.layout = p.layout"
@@ -86,7 +86,8 @@ def fill(connection: sqlite3.Connection, note: Lacking, embedded: Embedded, enco
 
 def _replace(connection: sqlite3.Connection, note: Lacking, embedded: Embedded) -> int:
     namespace_id, type_, findable = connection.execute(
-        "SELECT namespace_id, type, superseded_by IS NULL AND forgotten_at IS NULL FROM items WHERE id = ?",
+        f"SELECT namespace_id, type, superseded_by IS NULL AND forgotten_at IS NULL AND {FOUND}"
+        " FROM items i WHERE id = ?",
         (note.row,),
     ).fetchone()
     if findable:

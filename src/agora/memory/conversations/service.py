@@ -1,0 +1,444 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, cast, get_args
+
+from agora.errors import AgoraError, EmbeddingError, InvalidInput, PayloadTooLarge, SessionNotFound, SummaryOutdated
+from agora.memory.access import require
+from agora.memory.conversations import tokens
+from agora.memory.conversations.access import GuardedConversations
+from agora.memory.conversations.assembling import Parts, Shares, assemble, mark
+from agora.memory.conversations.folding import TOKENS, WORDS, Folding, due
+from agora.memory.conversations.wording import line
+from agora.memory.passages import embed
+from agora.model.caller import Caller, lowest
+from agora.model.conversation import Context, Kept, SummaryDue, Trouble
+from agora.model.deadline import Deadline
+from agora.model.message import Message, MessageDraft, Role, Strategy, Summary
+from agora.text.analysis import Group, analyse_query
+from agora.text.tokens import cost
+
+if TYPE_CHECKING:
+    from agora.ports.clock import Clock
+    from agora.ports.conversations import ConversationReading, ConversationRow, Conversations
+    from agora.ports.encoder import Encoder, Vector
+    from agora.ports.log import Log
+    from agora.ports.records import Embedded
+    from agora.ports.summarizer import Summarizer
+
+ROLES: tuple[Role, ...] = get_args(Role)
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+
+NAME = 200
+"""Characters of a conversation's name and of a speaker's, at the most."""
+
+CONTEXT_TOKENS = 1_000_000
+"""What a context may be asked to have at the most."""
+
+LISTED = 1_000
+"""Conversations in one list, at the most."""
+
+_READ = 500
+"""Messages that are looked at without a question; more would fit no budget that a model has."""
+
+_SMALLEST = 30
+"""Bytes that a message takes within the array at the least."""
+
+_VECTORS = 4_000
+_AT_ONCE = 64
+"""Vectors of messages that were kept without: remembered at most, and made for one question at most."""
+
+Facts = Callable[[Sequence[str], str, int, Caller, Deadline], str]
+"""What is known of these subjects in a namespace, as lines, within so many tokens, for a caller."""
+
+Unfounded = Callable[[str, Sequence[str]], Sequence[str]]
+"""Numbers, paths and ids of a text that occur in none of its sources."""
+
+_PARTS: Mapping[Strategy, frozenset[str]] = {
+    "buffer": frozenset(),
+    "summary": frozenset({"summary"}),
+    "facts": frozenset({"facts"}),
+    "semantic": frozenset({"relevant"}),
+    "all": frozenset({"summary", "facts", "relevant"}),
+}
+
+ASKED = Shares(facts=0.1, summary=0.12, relevant=0.6)
+"""With a question."""
+
+UNASKED = Shares()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one message may have, and how long the model may take for one, in seconds."""
+
+    content_bytes: int = 100_000
+    query_chars: int = 20_000
+    model_seconds: float = 20.0
+    append_seconds: float = 5.0
+
+
+class ConversationMemory:
+    """Conversations: append, context, summarize, and a list of them.
+
+    Blocking; call it from a worker thread. Every method takes the caller, whose scope bounds what it sees.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts it is made of
+        self,
+        conversations: Callable[[Deadline], Conversations],
+        encoder: Encoder,
+        clock: Clock,
+        log: Log,
+        summarizer: Summarizer,
+        unfounded: Unfounded,
+        *,
+        facts: Facts | None = None,
+        questions: Encoder | None = None,
+        default: Strategy = "all",
+        fold_messages: int = 12,
+        fold_tokens: int = 3_000,
+        limits: Limits = Limits(),
+    ) -> None:
+        """`conversations` gives the store, which may have to be opened first.
+
+        `questions` encodes questions, if another than `encoder` should. `default`: the strategy where none was chosen.
+        """
+        self._conversations = GuardedConversations(conversations)
+        self._encoder = encoder
+        self._questions = questions or encoder
+        self._clock = clock
+        self._log = log
+        self._unfounded = unfounded
+        self._facts = facts
+        self._default: Strategy = default
+        self._limits = limits
+        self._folding = Folding(self._conversations, summarizer, clock, log, messages=fold_messages, tokens=fold_tokens)
+        self._late = _Late()
+        self._terms: object | None = None
+
+    def append(
+        self, draft: MessageDraft, caller: Caller, deadline: Deadline, *, strategy: Strategy | None = None
+    ) -> Kept:
+        """Append a message; when this returns it is on disk. `strategy` is kept for the conversation, if given.
+
+        A model that is not ready holds nothing up: then the message is kept without vectors, and `problems` says so.
+
+        Raises: InvalidInput, PayloadTooLarge; NamespaceDenied; RateLimited, QuotaExceeded; StoreUnavailable.
+        """
+        self._check(draft, strategy)
+        require(caller, (draft.namespace,), "write")
+        embedded, problems = self._embed(draft.content, deadline)
+        try:
+            kept = self._conversations.append(draft, caller, embedded, self._clock.now(), deadline, strategy)
+        except EmbeddingError as error:
+            if embedded is None:
+                raise
+            problems = [_without_vectors(error)]
+            kept = self._conversations.append(draft, caller, None, self._clock.now(), deadline, strategy)
+        self._log.info("message appended", id=kept.id, namespace=draft.namespace)
+        outcome = self._folding.fold(draft.namespace, draft.session, caller, deadline)
+        problems += [outcome.problem] if outcome.problem is not None else []
+        offer: SummaryDue | None = None
+        if outcome.folded is not None:
+            try:
+                with self._conversations.read((draft.namespace,), caller, deadline) as reading:
+                    offer = self._due(reading, draft.namespace, draft.session)
+            except AgoraError as error:
+                # The message is kept; whatever ends the look around must not make it sound otherwise.
+                self._log.warning("no look at the summary", code=error.code)
+        return Kept(
+            *(kept.id, draft.namespace, draft.session, kept.seq),
+            *(outcome.folded, offer, tuple(problems)),
+        )
+
+    def context(  # noqa: PLR0913 - what a context depends on
+        self,
+        namespace: str,
+        session: str,
+        max_tokens: int,
+        query: str | None,
+        caller: Caller,
+        deadline: Deadline,
+        *,
+        strategy: Strategy | None = None,
+    ) -> Context:
+        """What the next turn of a conversation needs to know, within `max_tokens`.
+
+        `strategy`: for this call alone. Without vectors words alone find what is relevant, and `problems` says so.
+
+        Raises: InvalidInput, PayloadTooLarge; NamespaceDenied; SessionNotFound; StoreUnavailable.
+        """
+        _check_name("session", session)
+        self._check_asked(max_tokens, query, strategy)
+        require(caller, (namespace,))
+        problems: list[Trouble] = []
+        writes = caller.scope.may("write", namespace)
+        if writes:
+            outcome = self._folding.fold(namespace, session, caller, deadline)
+            problems += [outcome.problem] if outcome.problem is not None else []
+        asked: Vector | None = None
+        query = query.strip() if query else None
+        if query:
+            # The model may take a while: no snapshot is held open meanwhile.
+            asked, more = self._vector_of(query, deadline)
+            problems += more
+        with self._conversations.read((namespace,), caller, deadline) as reading:
+            count = reading.count(namespace, session)
+            if count == 0:
+                raise _unknown(namespace, session)
+            chosen = strategy or reading.strategy(namespace, session) or self._default
+            parts = _PARTS[chosen]
+            seeks = bool(query) and "relevant" in parts
+            first = 1 if seeks else max(1, count - min(_READ, 4 * max_tokens // _SMALLEST))
+            messages = reading.messages(namespace, session, first, count)
+            live = reading.live(namespace, session, 1, count)
+            vectors = reading.vectors([each.row for each in messages]) if seeks and asked is not None else {}
+            summary = reading.summary(namespace, session) if "summary" in parts else None
+            offer = self._due(reading, namespace, session) if writes else None
+            covered = 0 if summary is None else reading.live(namespace, session, summary.first, summary.last)
+        given = Parts(messages, summary)
+        if "facts" in parts and self._facts is not None:
+            given.facts = self._known(messages, namespace, caller, deadline, problems)
+        if seeks and query and messages:
+            deadline.check()
+            if asked is not None:
+                vectors |= self._late_vectors(messages, vectors, deadline)
+                if missing := sum(each.row not in vectors for each in messages):
+                    told = (
+                        f"{missing} of {len(messages)} messages have no vectors: these are found by their words alone"
+                    )
+                    problems.append(Trouble("without_vectors", told))
+            groups = analyse_query(query)
+            given.relevant = self._ranked(messages, query, groups, asked, vectors)
+            given.around = lambda message: _place_of(message.content, groups)
+        made = assemble(given, ASKED if given.relevant else UNASKED, max_tokens, mark())
+        shown = len(made.last) + len(made.relevant)
+        if made.summary is not None and summary is not None:
+            inside = sum(summary.first <= each.seq <= summary.last for each in (*made.last, *made.relevant))
+            shown += covered - inside
+        return Context(
+            namespace=namespace,
+            session=session,
+            strategy=chosen,
+            messages=live,
+            summary=made.summary,
+            facts=made.facts,
+            relevant=tuple(made.relevant),
+            last=tuple(made.last),
+            cut=made.cut,
+            omitted=live - shown,
+            chat=made.chat,
+            tokens=made.tokens,
+            summary_due=offer,
+            problems=tuple(problems),
+        )
+
+    def summarize(self, token: str, summary: str, caller: Caller, deadline: Deadline) -> Summary:
+        """Put a summary that an agent wrote in the place of the one that `token` of a `summary_due` names.
+
+        Raises: InvalidInput if it is too long, or names numbers, paths or ids that occur neither in the summary before
+        nor in the messages; SummaryOutdated; NamespaceDenied; SessionNotFound; StoreUnavailable.
+        """
+        ticket = tokens.read(token)
+        require(caller, (ticket.namespace,), "write")
+        text = summary.strip()
+        _check_summary(text)
+        with self._conversations.read((ticket.namespace,), caller, deadline) as reading:
+            if reading.count(ticket.namespace, ticket.session) == 0:
+                raise _unknown(ticket.namespace, ticket.session)
+            before = reading.summary(ticket.namespace, ticket.session)
+            seen = reading.sequence
+            if before is None or (before.version, before.first, before.last) != (
+                *(ticket.version, ticket.first, ticket.last),
+            ):
+                raise SummaryOutdated(f"the summary of {ticket.session!r} is not the one that the token names")
+            messages = reading.messages(ticket.namespace, ticket.session, ticket.first, ticket.last)
+        sources = [before.text, *(line(each) for each in messages), f"#{ticket.first} #{ticket.last}"]
+        if invented := list(dict.fromkeys(self._unfounded(text, sources))):
+            raise InvalidInput(
+                "summary",
+                f"has what occurs neither in the summary before nor in the messages: {', '.join(invented)}",
+                text,
+                hint="Write numbers, paths and ids exactly as the messages have them, or leave them out.",
+            )
+        now = self._clock.now()
+        made = Summary(text, ticket.first, ticket.last, 0, f"agent:{caller.agent}", now)
+        origin = lowest(caller.origin, before.origin, *(each.origin for each in messages))
+        done = self._conversations.summarize(
+            *(ticket.namespace, ticket.session, made, ticket.version, seen),
+            *(replace(caller, origin=origin), now, deadline),
+        )
+        self._log.info("summary replaced", namespace=ticket.namespace, version=done.version)
+        return done
+
+    def sessions(
+        self, namespaces: Sequence[str], caller: Caller, deadline: Deadline, most: int = 100
+    ) -> tuple[ConversationRow, ...]:
+        """The conversations of these namespaces, those with the newest messages first.
+
+        Raises: NamespaceDenied; StoreUnavailable.
+        """
+        with self._conversations.read(namespaces, caller, deadline) as reading:
+            found = reading.listed(namespaces, min(most, LISTED))
+            chosen = {(row.namespace, row.session): reading.strategy(row.namespace, row.session) for row in found}
+        return tuple(replace(row, strategy=chosen[row.namespace, row.session] or self._default) for row in found)
+
+    def _check(self, draft: MessageDraft, strategy: Strategy | None) -> None:
+        _check_name("session", draft.session)
+        if draft.speaker is not None:
+            _check_name("speaker", draft.speaker)
+        if draft.role not in ROLES:
+            raise InvalidInput("role", f"must be one of {', '.join(ROLES)}", draft.role)
+        if strategy is not None and strategy not in STRATEGIES:
+            raise InvalidInput("strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
+        if not draft.content.strip():
+            raise InvalidInput("content", "must not be blank", draft.content)
+        if (size := len(draft.content.encode())) > self._limits.content_bytes:
+            reason = f"must have at most {self._limits.content_bytes} bytes, it has {size}"
+            raise PayloadTooLarge("content", reason, draft.content)
+
+    def _check_asked(self, max_tokens: int, query: str | None, strategy: Strategy | None) -> None:
+        if not 1 <= max_tokens <= CONTEXT_TOKENS:
+            raise InvalidInput("max_tokens", f"must be between 1 and {CONTEXT_TOKENS:,}", max_tokens)
+        if query is not None and len(query) > self._limits.query_chars:
+            raise PayloadTooLarge("query", f"must have at most {self._limits.query_chars} characters", query)
+        if strategy is not None and strategy not in STRATEGIES:
+            raise InvalidInput("strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
+
+    def _embed(self, content: str, deadline: Deadline) -> tuple[Embedded | None, list[Trouble]]:
+        if self._encoder.state != "ready":
+            self._encoder.warm_up()
+            told = "the model is not ready: the message is kept without vectors, which a question makes later"
+            return None, [Trouble("warming_up", told)]
+        try:
+            return embed(self._encoder, None, content, deadline.within(self._limits.append_seconds)), []
+        except AgoraError as error:
+            deadline.check()
+            return None, [_without_vectors(error)]
+
+    def _vector_of(self, query: str, deadline: Deadline) -> tuple[Vector | None, list[Trouble]]:
+        try:
+            return self._questions.encode_question(query, deadline.within(self._limits.model_seconds)), []
+        except EmbeddingError as error:
+            return None, [Trouble(error.code, f"words alone chose the older messages: {error.message}")]
+
+    def _late_vectors(
+        self, messages: Sequence[Message], vectors: Mapping[int, Vector], deadline: Deadline
+    ) -> dict[int, Vector]:
+        """Vectors of messages that were kept without any: the newest of them, made now and remembered."""
+        profile = self._encoder.fingerprint.digest()
+        found: dict[int, Vector] = {}
+        waiting = [message for message in messages if message.row not in vectors]
+        made = 0
+        try:
+            for message in reversed(waiting):
+                known = self._late.get(profile, message.id)
+                if known is None:
+                    if made >= _AT_ONCE:
+                        continue
+                    made += 1
+                    # Its beginning: what the model reads at once.
+                    known = self._encoder.encode(message.content, deadline.within(self._limits.model_seconds))
+                    self._late.put(profile, message.id, known)
+                found[message.row] = known
+        except EmbeddingError as error:
+            self._log.warning("messages stay without vectors", code=error.code)
+        return found
+
+    def _ranked(
+        self,
+        messages: Sequence[Message],
+        query: str,
+        groups: Sequence[Group],
+        asked: Vector | None,
+        vectors: Mapping[int, Vector],
+    ) -> list[Message]:
+        from agora.memory.conversations.ranking import Terms, rank  # noqa: PLC0415 - a start has no use for it
+
+        if self._terms is None:
+            self._terms = Terms()
+        scores = rank(messages, query, groups, asked, vectors, cast("Terms", self._terms))
+        order = sorted(range(len(messages)), key=lambda place: (-float(scores[place]), place))
+        return [messages[place] for place in order]
+
+    def _known(
+        self,
+        messages: Sequence[Message],
+        namespace: str,
+        caller: Caller,
+        deadline: Deadline,
+        problems: list[Trouble],
+    ) -> Callable[[int], str]:
+        subjects = tuple(dict.fromkeys(each.speaker for each in reversed(messages) if each.speaker))
+
+        def recall(budget: int) -> str:
+            assert self._facts is not None
+            try:
+                return self._facts(subjects, namespace, budget, caller, deadline)
+            except AgoraError as error:
+                deadline.check()
+                problems.append(Trouble(error.code, f"no facts are given: {error.message}"))
+                return ""
+
+        return recall
+
+    def _due(self, reading: ConversationReading, namespace: str, session: str) -> SummaryDue | None:
+        summary = reading.summary(namespace, session)
+        return due(summary, namespace, session, lambda a, b: reading.messages(namespace, session, a, b))
+
+
+class _Late:
+    """Vectors of messages that the store has none of, by encoder and id. Thread-safe; the longest unused go first."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], Vector] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, profile: str, id_: str) -> Vector | None:
+        with self._lock:
+            found = self._known.get((profile, id_))
+            if found is not None:
+                self._known.move_to_end((profile, id_))
+            return found
+
+    def put(self, profile: str, id_: str, vector: Vector) -> None:
+        with self._lock:
+            self._known[profile, id_] = vector
+            if len(self._known) > _VECTORS:
+                self._known.popitem(last=False)
+
+
+def _without_vectors(error: AgoraError) -> Trouble:
+    return Trouble(error.code, f"the message is kept without vectors: {error.message}")
+
+
+def _unknown(namespace: str, session: str) -> SessionNotFound:
+    return SessionNotFound(
+        f"there is no conversation {session!r} in {namespace}",
+        hint="session_append begins one; agora://sessions lists those that there are.",
+    )
+
+
+def _check_name(param: str, name: str) -> None:
+    if not 1 <= len(name) <= NAME or not name.isprintable() or not name.strip():
+        raise InvalidInput(param, f"must be 1 to {NAME} printable characters on one line", name)
+
+
+def _check_summary(text: str) -> None:
+    if not text:
+        raise InvalidInput("summary", "must not be blank", text)
+    words, size = len(text.split()), cost(text)
+    if words > WORDS or size > TOKENS:
+        reason = f"must have at most {WORDS} words and {TOKENS} tokens, it has {words} and {size}"
+        raise InvalidInput("summary", reason, text)
+
+
+def _place_of(content: str, groups: Sequence[Group]) -> int:
+    """Where the first of a question's rarer words is in a text; 0 if none is."""
+    text = content.casefold()
+    found = [text.find(group.text) for group in groups if not group.common]
+    return min((place for place in found if place >= 0), default=0)
