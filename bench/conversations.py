@@ -23,7 +23,7 @@ from agora.app.clock import SystemClock
 from agora.embedding.onnx import OnnxEncoder, packaged_model
 from agora.memory.conversations.service import ConversationMemory
 from agora.model.deadline import Deadline
-from agora.model.message import Message, MessageDraft, Summary
+from agora.model.message import Message, MessageDraft, Role, Summary
 from agora.ports.summarizer import Folded
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import SilentLog
@@ -82,7 +82,7 @@ def measure(data: Path, folder: Path, *, tuned_only: bool) -> dict[str, Any]:
     store = SqliteStore(folder / "agora.db", encoder.fingerprint, SystemClock())
     conversations = store.conversations()
     memory = ConversationMemory(
-        lambda _: conversations, encoder, SystemClock(), SilentLog(), _summarizer(), lambda text, sources: ()
+        lambda _: conversations, encoder, SystemClock(), SilentLog(), _summarizer(), lambda *_: ()
     )
     began = time.monotonic()
     asked, messages = _append(memory, data, tuned_only=tuned_only)
@@ -118,7 +118,7 @@ def measure(data: Path, folder: Path, *, tuned_only: bool) -> dict[str, Any]:
     }
 
 
-def _summarizer() -> Any:  # noqa: ANN401 - whichever there is
+def _summarizer() -> Any:
     try:
         from agora.llm.extractive import ExtractiveSummarizer  # noqa: PLC0415 - it may not be there yet
     except ImportError:
@@ -141,7 +141,7 @@ def _append(
         first = turns[name][0]["speaker"]
         for n, turn in enumerate(each for each in turns[name] if each["text"].strip()):
             at = _date(turn["date"]) + timedelta(seconds=n)
-            role = "user" if turn["speaker"] == first else "assistant"
+            role: Role = "user" if turn["speaker"] == first else "assistant"
             draft = MessageDraft("bench", f"conversation {place}", role, turn["text"], turn["speaker"], at)
             numbers[name, turn["id"]] = memory.append(draft, CALLER, LONG).seq
             messages[draft.session].append(draft)

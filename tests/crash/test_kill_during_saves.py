@@ -28,7 +28,7 @@ ROUNDS = 20
 class Saver:
     """A process that saves without end; its acknowledged ids arrive through a pipe that outlives it."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, command: str = "save_without_end") -> None:
         self.process = subprocess.Popen(
             [sys.executable, str(WORKER), str(folder), name],
             stdin=subprocess.PIPE,
@@ -41,7 +41,7 @@ class Saver:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert json.loads(self.process.stdout.readline()) == "ready"
-        self.process.stdin.write(json.dumps(["open"]) + "\n" + json.dumps(["save_without_end", name]) + "\n")
+        self.process.stdin.write(json.dumps(["open"]) + "\n" + json.dumps([command, name]) + "\n")
         self.process.stdin.flush()
         assert "ok" in json.loads(self.process.stdout.readline())
         self._reader = threading.Thread(target=self._read)
@@ -105,6 +105,34 @@ def test_nothing_acknowledged_is_lost_when_the_saving_process_is_killed_twenty_t
         acknowledged.add(desk.save(f"after round {number}").id)
         desk.close()
     assert len(acknowledged) > 2 * ROUNDS
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+def test_no_acknowledged_message_is_lost_when_the_appending_process_is_killed_ten_times(
+    make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    chance = random.Random(7)  # noqa: S311 - repeatable
+    acknowledged: dict[int, str] = {}
+    for _ in range(ROUNDS // 2):
+        saver = Saver(tmp_path, "talk", "append_without_end")
+        saver.saved(chance.randint(1, 40))
+        threading.Event().wait(chance.uniform(0, 0.01))
+        told = dict(map(json.loads, saver.kill()))
+        assert not told.keys() & acknowledged.keys()
+        acknowledged |= told
+        desk = make_desk()
+        assert desk.problems() == []
+        with desk.store.conversations().read(Deadline(60)) as reading:
+            last = reading.count("p", "talk")
+            found = {each.seq: each.content for each in reading.messages("p", "talk", 1, last)}
+            summary = reading.summary("p", "talk")
+        assert list(found) == list(range(1, last + 1))
+        assert acknowledged.items() <= found.items()
+        if summary is not None:
+            assert summary.text == found[summary.last].strip()
+        desk.close()
+    assert len(acknowledged) > ROUNDS
 
 
 @pytest.mark.slow

@@ -10,23 +10,38 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from agora.errors import AgoraError
+from agora.memory.conversations.service import ConversationMemory
 from agora.memory.notes import Notes
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller, Scope
 from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
+from agora.model.message import Message, MessageDraft, Summary
 from agora.model.note import Draft
 from agora.model.query import Filter, Query
+from agora.ports.summarizer import Folded
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, SilentLog
 from agora.text.analysis import analyse_query
 
 SECONDS = 60.0
+
+
+class Last:
+    """Summarises messages by the last of them."""
+
+    def fold(
+        self, before: Summary | None, messages: Sequence[Message], words: int, tokens: int, deadline: Deadline
+    ) -> Folded:
+        """The text of the last message, and nothing of the summary before."""
+        del before, words, tokens, deadline
+        return Folded(messages[-1].content, "extractive")
 
 
 class Clock:
@@ -116,6 +131,25 @@ class Worker:
             say(self.save(f"{prefix} {number} of endless saves " * (1 + number % 5)))
             if number % 3 == 0:
                 say(self.save(f"version {number} of {prefix}"))
+
+    def append_many(self, session: str, prefix: str, count: int) -> list[int]:
+        """The numbers that as many messages got; each folds what is due."""
+        return [self.append(session, f"{prefix} {number}") for number in range(count)]
+
+    def append(self, session: str, content: str) -> int:
+        """The number that a message got."""
+        conversations = self.store.conversations()
+        memory = ConversationMemory(
+            lambda _: conversations, self.encoder, Clock(), SilentLog(), Last(), lambda *_: (), fold_messages=12
+        )
+        draft = MessageDraft("p", session, "user", content)
+        return memory.append(draft, self.caller, Deadline(SECONDS)).seq
+
+    def append_without_end(self, session: str) -> None:
+        """Appends until it is killed; each acknowledged number and text is a line."""
+        for number in range(1_000_000):
+            content = f"{self.caller.agent} says {number} " * (1 + number % 5)
+            say(json.dumps([self.append(session, content), content]))
 
     def query(self, text: str, mode: str) -> list[str]:
         """Ids of what is found."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tests.conftest import PATIENCE, Desk
+
 from agora.errors import ModelUnavailable
 from agora.memory.conversations.service import ConversationMemory, Limits
 from agora.model.caller import Caller
@@ -15,7 +17,6 @@ from agora.model.deadline import Deadline
 from agora.model.message import Message, MessageDraft, Role, Summary
 from agora.ports.summarizer import Folded
 from agora.testing import SilentLog
-from tests.conftest import PATIENCE, Desk
 
 
 class FirstWords:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.conftest import PATIENCE, Desk, MakeDesk
+from tests.unit.memory.conversations.table import Limits, Table
 
 from agora.errors import (
     InvalidInput,
@@ -21,10 +24,9 @@ from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.message import MessageDraft
 from agora.model.selection import Selection
+from agora.ports.encoder import Vector
 from agora.testing import FakeEncoder
 from agora.text.tokens import cost
-from tests.conftest import PATIENCE, Desk, MakeDesk
-from tests.unit.memory.conversations.table import Limits, Table
 
 
 @pytest.fixture
@@ -218,9 +220,9 @@ def test_a_day_or_a_speaker_that_the_question_names_counts(desk: Desk) -> None:
 def test_the_strategy_says_which_parts_a_context_has(desk: Desk, strategy: str, parts: set[str]) -> None:
     asked: list[tuple[tuple[str, ...], str]] = []
 
-    def facts(subjects: object, namespace: str, budget: int, caller: Caller, deadline: Deadline) -> str:
+    def facts(subjects: Sequence[str], namespace: str, budget: int, caller: Caller, deadline: Deadline) -> str:
         del budget, caller, deadline
-        asked.append((tuple(subjects), namespace))  # type: ignore[call-overload]
+        asked.append((tuple(subjects), namespace))
         return "- editor: vim"
 
     table = Table(desk, facts=facts)
@@ -451,9 +453,10 @@ def test_who_may_not_see_a_namespace_learns_nothing_of_its_conversations(table: 
 class Slow(FakeEncoder):
     """A model that is never ready."""
 
-    state = "loading"  # type: ignore[assignment]
+    state = "loading"
 
-    def encode_question(self, text: str, deadline: Deadline) -> object:  # type: ignore[override]
+    def encode_question(self, text: str, deadline: Deadline) -> Vector:
+        del text, deadline
         raise WarmingUp("not yet")
 
 
