@@ -9,6 +9,8 @@ conversations, `tuned`, are those that weights were chosen by; the others were l
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import json
 import tempfile
 import time
@@ -119,11 +121,9 @@ def measure(data: Path, folder: Path, *, tuned_only: bool) -> dict[str, Any]:
 
 
 def _summarizer() -> Any:
-    try:
-        from agora.llm.extractive import ExtractiveSummarizer  # noqa: PLC0415 - it may not be there yet
-    except ImportError:
+    if importlib.util.find_spec("agora.llm.extractive") is None:
         return Beginnings()
-    return ExtractiveSummarizer()
+    return importlib.import_module("agora.llm.extractive").ExtractiveSummarizer()
 
 
 def _append(

@@ -111,7 +111,17 @@ def concealed_changes(caller: Caller, changes: Changes) -> Changes:
 
 
 _OWN_STATUS = (
-    *("health", "version", "notes", "agents", "more_agents", "namespaces", "more_namespaces"),
+    *(
+        "health",
+        "version",
+        "notes",
+        "messages",
+        "conversations",
+        "agents",
+        "more_agents",
+        "namespaces",
+        "more_namespaces",
+    ),
     *("redaction", "session"),
 )
 _OF_INDEX = ("kind", "kernel", "passages")

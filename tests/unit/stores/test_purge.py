@@ -302,6 +302,8 @@ LEFT = {
     "full text": "INSERT INTO fulltext (rowid, scope, title, body, words) VALUES (999, 'n1', '', 'left', 1)",
     "statistics": "INSERT INTO term_stats VALUES (1, 'note', 'left', 0)",
     "reads": "INSERT INTO reads (session, agent, item_id, sequence, at) VALUES ('s', 'a', {row}, 1, 1)",
+    "conversations": "INSERT INTO conversations VALUES (1, 'left', NULL, 1)",
+    "summaries": "INSERT INTO summaries VALUES ({row}, 1, 1, 'left')",
     "kept results": "INSERT INTO kept_results VALUES ('r_1', 'p', 'b', 't', 1, 99, 4, CAST('left' AS BLOB))",
     "calls": "UPDATE calls SET nonce = CAST('left' AS BLOB)",
     "journal": "UPDATE journal_payload SET content = x'00' WHERE sequence = (SELECT max(sequence) FROM journal)",

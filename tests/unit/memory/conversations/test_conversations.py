@@ -482,6 +482,7 @@ def test_a_store_of_another_profile_keeps_messages_without_vectors(make_desk: Ma
     assert [each.content for each in table.messages()] == ["still kept"]
 
 
+@pytest.mark.slow
 def test_ten_thousand_messages_give_a_context_in_bounded_time(table: Table) -> None:
     store, caller = table.desk.store.conversations(), table.desk.caller()
     for number in range(10_000):
