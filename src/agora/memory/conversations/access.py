@@ -10,8 +10,9 @@ from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 
 if TYPE_CHECKING:
-    from agora.model.message import MessageDraft, Strategy, Summary
-    from agora.ports.conversations import Appended, ConversationReading, Conversations
+    from agora.model.message import Message, MessageDraft, Strategy, Summary
+    from agora.ports.conversations import Appended, ConversationReading, ConversationRow, Conversations
+    from agora.ports.encoder import Vector
     from agora.ports.records import Embedded
 
 
@@ -24,13 +25,13 @@ class GuardedConversations:
 
     @contextlib.contextmanager
     def read(self, namespaces: Sequence[str], caller: Caller, deadline: Deadline) -> Iterator[ConversationReading]:
-        """One read transaction, to be asked for these namespaces alone.
+        """One read transaction in which nothing is found that the caller may not read.
 
-        Raises: NamespaceDenied if the caller may not read all of them; as `Conversations.read`.
+        Raises: NamespaceDenied if the caller may not read all of `namespaces`; as `Conversations.read`.
         """
         require(caller, namespaces)
         with self._conversations(deadline).read(deadline) as reading:
-            yield reading
+            yield _Reading(reading, caller)
 
     def append(
         self,
@@ -66,3 +67,50 @@ class GuardedConversations:
         require(caller, (namespace,), "write")
         conversations = self._conversations(deadline)
         return conversations.summarize(namespace, session, summary, replaces, seen, caller, now, deadline)
+
+
+class _Reading:
+    """A reading for one caller; implements `agora.ports.conversations.ConversationReading`."""
+
+    def __init__(self, reading: ConversationReading, caller: Caller) -> None:
+        self._reading = reading
+        self._caller = caller
+
+    @property
+    def sequence(self) -> int:
+        """As `ConversationReading.sequence`: it counts everybody's changes, and leaves the memory nowhere."""
+        return self._reading.sequence
+
+    def count(self, namespace: str, session: str) -> int:
+        """As `ConversationReading.count`."""
+        require(self._caller, (namespace,))
+        return self._reading.count(namespace, session)
+
+    def live(self, namespace: str, session: str, first: int, last: int) -> int:
+        """As `ConversationReading.live`."""
+        require(self._caller, (namespace,))
+        return self._reading.live(namespace, session, first, last)
+
+    def messages(self, namespace: str, session: str, first: int, last: int) -> tuple[Message, ...]:
+        """As `ConversationReading.messages`."""
+        require(self._caller, (namespace,))
+        return self._reading.messages(namespace, session, first, last)
+
+    def vectors(self, rows: Sequence[int]) -> dict[int, Vector]:
+        """As `ConversationReading.vectors`; it is asked with rows of messages that were read."""
+        return self._reading.vectors(rows)
+
+    def summary(self, namespace: str, session: str) -> Summary | None:
+        """As `ConversationReading.summary`."""
+        require(self._caller, (namespace,))
+        return self._reading.summary(namespace, session)
+
+    def strategy(self, namespace: str, session: str) -> Strategy | None:
+        """As `ConversationReading.strategy`."""
+        require(self._caller, (namespace,))
+        return self._reading.strategy(namespace, session)
+
+    def listed(self, namespaces: Sequence[str], most: int) -> tuple[ConversationRow, ...]:
+        """As `ConversationReading.listed`."""
+        require(self._caller, namespaces)
+        return self._reading.listed(namespaces, most)

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import PATIENCE, Desk, MakeDesk
 from tests.unit.memory.conversations.table import Limits, Table
 
+from agora.config.access import AccessTable
 from agora.errors import (
     InvalidInput,
     NamespaceDenied,
@@ -19,8 +20,10 @@ from agora.errors import (
     SummaryOutdated,
     WarmingUp,
 )
+from agora.memory.conversations.access import GuardedConversations
 from agora.memory.conversations.tokens import Ticket, written
-from agora.model.caller import Caller
+from agora.model.access import Policy
+from agora.model.caller import Caller, Scope
 from agora.model.deadline import Deadline
 from agora.model.message import MessageDraft
 from agora.model.selection import Selection
@@ -445,6 +448,42 @@ def test_who_may_not_see_a_namespace_learns_nothing_of_its_conversations(table: 
     with pytest.raises(NamespaceDenied):
         table.summarize(written(Ticket("p", "talk", 1, 1, 6)), "text", stranger)
     assert len(table.messages()) == 13
+
+
+def test_who_may_only_read_gets_a_context_and_changes_nothing(table: Table) -> None:
+    table.summarizer.fails = True
+    table.say_many(14)
+    table.summarizer.fails = False
+    grants = Policy([AccessTable(("p",), "read", any=True)]).grants("http", "ci", (), "p")
+    reader = Caller(Scope("p", "test", frozenset(), grants), "ann", "s", "c")
+    found = table.context(caller=reader)
+    assert seqs(found.last) == list(range(1, 15))
+    assert found.problems == ()
+    assert found.summary_due is None
+    assert table.summary() is None
+    with pytest.raises(NamespaceDenied):
+        table.say("x", caller=reader)
+    offered = table.context().summary_due
+    assert offered is not None
+    with pytest.raises(NamespaceDenied):
+        table.summarize(offered.token, "All words.", reader)
+
+
+def test_a_reading_answers_for_no_namespace_that_its_caller_may_not_read(table: Table) -> None:
+    table.say("x")
+    store = table.desk.store.conversations()
+    stranger = table.desk.caller(namespace="q", also=())
+    with GuardedConversations(lambda _: store).read(("q",), stranger, Deadline(PATIENCE)) as reading:
+        for ask in (
+            lambda: reading.count("p", "talk"),
+            lambda: reading.live("p", "talk", 1, 9),
+            lambda: reading.messages("p", "talk", 1, 9),
+            lambda: reading.summary("p", "talk"),
+            lambda: reading.strategy("p", "talk"),
+            lambda: reading.listed(("q", "p"), 9),
+        ):
+            with pytest.raises(NamespaceDenied):
+                ask()
 
 
 # The model
