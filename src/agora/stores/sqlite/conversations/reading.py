@@ -71,6 +71,7 @@ class SqliteConversationReading:
     def vectors(self, rows: Sequence[int]) -> dict[int, Vector]:
         """As `ConversationReading.vectors`: none where the store is another encoder's."""
         sums: dict[int, Vector] = {}
+        several: set[int] = set()
         for block in blocks(rows):
             for row, stored in self._connection.execute(
                 "SELECT p.item_id, v.vector FROM encoders e CROSS JOIN passages p ON p.layout = e.layout"
@@ -79,8 +80,11 @@ class SqliteConversationReading:
                 (*block, self._digest),
             ):
                 vector = np.frombuffer(stored, dtype="<f4")
-                sums[row] = sums[row] + vector if row in sums else vector
-        return {row: _unit(total) for row, total in sums.items()}
+                if row in sums:
+                    several.add(row)
+                    vector = sums[row] + vector
+                sums[row] = vector
+        return sums | {row: _unit(sums[row]) for row in several}
 
     def summary(self, namespace: str, session: str) -> Summary | None:
         """As `ConversationReading.summary`."""
