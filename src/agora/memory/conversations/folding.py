@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agora.errors import AgoraError, SummaryOutdated
+from agora.errors import AgoraError, ModelAnswerUnusable, SummaryOutdated
 from agora.memory.conversations.access import GuardedConversations
 from agora.memory.conversations.tokens import Ticket, written
 from agora.memory.conversations.wording import newest
@@ -102,9 +102,11 @@ class Folding:
         if not taken:
             return None, None
         folded = self._summarizer.fold(before, taken, WORDS, TOKENS, deadline.within(self._seconds))
+        if not (text := bounded(folded.text)):
+            raise ModelAnswerUnusable("the summary that was made is empty")
         now = self._clock.now()
         summary = Summary(
-            *(bounded(folded.text), taken[0].seq if before is None else before.first, taken[-1].seq, 0),
+            *(text, taken[0].seq if before is None else before.first, taken[-1].seq, 0),
             *(folded.written_by, now),
         )
         # It quotes them: it is worth no more than the least of them.

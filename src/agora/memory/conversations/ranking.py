@@ -54,12 +54,12 @@ class Weights:
     """What each sign counts for, in standard deviations of the score of words."""
 
     words: float = 1.0
-    words_around: float = 1.0
-    meaning: float = 0.5
-    meaning_around: float = 0.5
+    words_around: float = 0.75
+    meaning: float = 0.8
+    meaning_around: float = 0.8
     neighbours: float = 0.3
     stretch: float = 0.3
-    speaker: float = 0.6
+    speaker: float = 1.0
     day: float = 1.0
 
 

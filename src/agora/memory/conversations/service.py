@@ -54,8 +54,8 @@ _AT_ONCE = 64
 Facts = Callable[[Sequence[str], str, int, Caller, Deadline], str]
 """What is known of these subjects in a namespace, as lines, within so many tokens, for a caller."""
 
-Unfounded = Callable[[str, Sequence[str]], Sequence[str]]
-"""Numbers, paths and ids of a text that occur in none of its sources."""
+Unfounded = Callable[[str, Sequence[str], tuple[int, int]], Sequence[str]]
+"""Numbers, paths and ids of a text that occur in none of its sources; it may name messages of a range by number."""
 
 _PARTS: Mapping[Strategy, frozenset[str]] = {
     "buffer": frozenset(),
@@ -257,8 +257,8 @@ class ConversationMemory:
             ):
                 raise SummaryOutdated(f"the summary of {ticket.session!r} is not the one that the token names")
             messages = reading.messages(ticket.namespace, ticket.session, ticket.first, ticket.last)
-        sources = [before.text, *(line(each) for each in messages), f"#{ticket.first} #{ticket.last}"]
-        if invented := list(dict.fromkeys(self._unfounded(text, sources))):
+        sources = [before.text, *(line(each) for each in messages)]
+        if invented := list(dict.fromkeys(self._unfounded(text, sources, (ticket.first, ticket.last)))):
             raise InvalidInput(
                 "summary",
                 f"has what occurs neither in the summary before nor in the messages: {', '.join(invented)}",

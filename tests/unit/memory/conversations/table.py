@@ -41,9 +41,9 @@ class FirstWords:
         return Folded("\n".join(lines[-words // 5 :]), "extractive")
 
 
-def invented_numbers(text: str, sources: Sequence[str]) -> list[str]:
-    """Numbers of `text` that are in none of `sources`."""
-    known = set(re.findall(r"\d+", " ".join(sources)))
+def invented_numbers(text: str, sources: Sequence[str], covers: tuple[int, int]) -> list[str]:
+    """Numbers of `text` that are in none of `sources`, nor are the ends of the range."""
+    known = {*re.findall(r"\d+", " ".join(sources)), *map(str, covers)}
     return [each for each in re.findall(r"\d+", text) if each not in known]
 
 
