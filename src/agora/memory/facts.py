@@ -12,7 +12,7 @@ from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.fact import Extracted, Fact, FactDraft, Gathered, Recalled, Recollection, Remembered, Stands
 from agora.model.instants import NEVER, maybe, to_micros
-from agora.model.timeline import Standing, standings, statement
+from agora.model.timeline import Standing, reached, standings, statement
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.extractor import Extractor
@@ -120,11 +120,12 @@ class FactMemory:
         now = self._clock.now()
         at = wanted.as_of or now
         with self._facts.read(deadline) as reading:
-            known = reading.of(wanted.namespaces, wanted.subject, wanted.key, _SLOTS)
+            since = None if wanted.include_history or wanted.known_at is not None else at
+            known = reading.of(wanted.namespaces, wanted.subject, wanted.key, _SLOTS, since)
             sequence = reading.sequence
         current, history = list[Stands](), list[Stands]()
         for group in _grouped(known):
-            for each in _stands(group, at, now, wanted.known_at):
+            for each in _stands(group, wanted.as_of, now, wanted.known_at):
                 (current if each.state == "current" else history).append(each)
         current.sort(key=lambda each: _standing(each, wanted.namespaces))
         shown = current[: wanted.limit]
@@ -192,16 +193,21 @@ def _grouped(known: Iterable[Fact]) -> list[list[Fact]]:
     return list(groups.values())
 
 
-def _stands(group: Sequence[Fact], at: datetime, now: datetime, known_at: datetime | None) -> list[Stands]:
-    """How the statements of one key stand; what only says that another one has ended is left out."""
+def _stands(group: Sequence[Fact], at: datetime | None, now: datetime, known_at: datetime | None) -> list[Stands]:
+    """How the statements of one key stand, at present if `at` is None.
+
+    What only says that another one has ended is left out, and what was purged.
+    """
     facts = {each.row: each for each in group}
+    said = [statement(each) for each in group]
     known = NEVER if known_at is None else to_micros(known_at)
-    found = standings(map(statement, group), to_micros(at), to_micros(now), known)
+    present = reached(said, to_micros(now)) if at is None else to_micros(at)
+    found = standings(said, present, to_micros(now), known)
     beside = tuple(facts[row] for row, each in found.items() if each.state == "contested")
     return [
         _stand(facts[row], each, facts, beside)
         for row, each in found.items()
-        if facts[row].valid_from != facts[row].valid_to and not facts[row].reverted
+        if facts[row].valid_from != facts[row].valid_to and not facts[row].reverted and facts[row].same
     ]
 
 

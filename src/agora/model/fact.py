@@ -62,7 +62,7 @@ class Fact:
     savers: tuple[Saver, ...]
     """Highest origin first."""
     same: bytes
-    """Equal for values that are the same after normalisation, and for no others."""
+    """Equal for values that are the same after normalisation, and for no others; empty for one that was purged."""
     pinned_at: datetime | None = None
     reason: str | None = None
     """Why it was retracted."""

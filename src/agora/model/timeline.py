@@ -5,18 +5,24 @@ value takes the place of those before it, unless these are of higher authority: 
 them until they end. So a statement that arrives late holds only until the next one begins, whatever was replaced does
 not come back when what replaced it ends, and intervals are half-open: at the hand-over only the newer value holds.
 
+An equal value takes the place of the one before it too, and brings its own end. One of lower authority does not: it
+stands behind the higher one for as long as that holds, and then for itself. What begins and ends at once holds never:
+all it can say is that an equal value has ended.
+
 Instants are whole numbers (microseconds since 1970-01-01T00:00:00Z), as the store has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agora.model.caller import rank
+from agora.model.caller import RANKS, rank
 from agora.model.fact import Fact, FactState
 from agora.model.instants import NEVER, maybe_micros, to_micros
+
+_LOWEST = len(RANKS)
 
 
 class Statement(NamedTuple):
@@ -57,13 +63,13 @@ def statement(fact: Fact) -> Statement:
     """A fact as far as time, sameness and authority go."""
     return Statement(
         fact.row,
-        fact.same,
+        fact.same or None,
         fact.multi,
         to_micros(fact.valid_from),
         maybe_micros(fact.valid_to),
         maybe_micros(fact.expires_at),
         to_micros(fact.recorded_at),
-        fact.retracted_at is not None,
+        fact.retracted_at is not None or not fact.same,
         fact.reverted,
         tuple((rank(saver.origin), to_micros(saver.at)) for saver in fact.savers),
     )
@@ -73,58 +79,72 @@ def statement(fact: Fact) -> Statement:
 class Outcome:
     """What the statements of one key come to at an instant.
 
-    `holding`: rows whose values hold, in the order of their beginnings. `contested`: rows of lower authority that say
-    something else and are newer. `replaced`: row to the row that took its place; `ranks`: the authority that the value
-    of a row has, its own or that of an equal one before it.
+    `holding`: rows whose values hold, in the order of their beginnings. `contested`: rows that say something else than
+    what holds of higher authority. `behind`: rows of lower authority that say the same as one that holds, with that
+    one. `replaced`: row to the row that took its place.
     """
 
     holding: list[int] = field(default_factory=list)
     contested: list[int] = field(default_factory=list)
+    behind: dict[int, int] = field(default_factory=dict)
     replaced: dict[int, int] = field(default_factory=dict)
-    ranks: dict[int, int] = field(default_factory=dict)
+
+
+def reached(statements: Iterable[Statement], now: int) -> int:
+    """The present of a key: `now`, or the last instant at which something was recorded if the clock has gone back.
+
+    Else what is said after a clock was put back would give way again once the clock is where it was.
+    """
+    return max([now, *(each.recorded for each in statements)])
 
 
 def outcome(statements: Iterable[Statement], at: int, now: int, known: int = NEVER) -> Outcome:
-    """What holds at `at`, by what was recorded up to `known`; what has expired by `now` does not."""
+    """What holds at `at`, by what was recorded up to `known`; what has expired by `now` does not.
+
+    Statements that were replaced at `at` or before may be left out: it makes no difference to the others.
+    """
     found = Outcome()
-    active: list[Statement] = []
-    beside: list[Statement] = []
+    ranks: dict[int, int] = {}
+    there: dict[int, Statement] = {}
+    alike: dict[bytes, list[Statement]] = {}
     for each in sorted((s for s in statements if _counts(s, at, known)), key=lambda s: s.order):
-        rank = each.rank(known)
-        equal = next((s for s in (*active, *beside) if each.same is not None and s.same == each.same), None)
-        if equal is not None and equal.speaks(each.start, now):
-            # Said again: the newer one stands for both, with the authority of the higher.
-            rank = min(rank, found.ranks[equal.row])
-        found.ranks[each.row] = rank
-        for group in (active, beside):
-            for old in list(group):
-                if _gives_way(old, each, found.ranks, now):
-                    group.remove(old)
-                    found.replaced[old.row] = each.row
-        above = [s for s in active if found.ranks[s.row] < rank and s.speaks(each.start, now)]
-        overruled = bool(above) and not (each.multi and all(s.multi for s in above))
-        (beside if overruled else active).append(each)
-    speaking = [s for s in active if s.speaks(at, now)]
-    standing = [s for s in beside if s.speaks(at, now)]
-    if not speaking and standing:
-        # What overruled them has ended: the newest of them holds.
-        speaking, standing = [standing[-1]], standing[:-1]
-    found.holding = [s.row for s in speaking]
-    found.contested = [s.row for s in standing]
+        ranks[each.row] = each.rank(known)
+        equal = [] if each.same is None else alike.setdefault(each.same, [])
+        # One of several values takes the place of an equal one alone.
+        never = each.stop is not None and each.stop <= each.start
+        for old in list(equal) if each.multi or never else list(there.values()):
+            if ranks[old.row] >= ranks[each.row] or not old.speaks(each.start, now):
+                found.replaced[old.row] = each.row
+                del there[old.row]
+                if old.same is not None:
+                    alike[old.same].remove(old)
+        there[each.row] = each
+        equal.append(each)
+    _weigh(found, [each for each in there.values() if each.speaks(at, now)], ranks)
     return found
+
+
+def _weigh(found: Outcome, speaking: Iterable[Statement], ranks: Mapping[int, int]) -> None:
+    """Which of those that say something hold: lower authority gives way to higher, unless both are of several."""
+    values: dict[bytes, int] = {}
+    highest, highest_alone = _LOWEST, _LOWEST
+    for each in speaking:
+        rank = ranks[each.row]
+        if each.same is not None and each.same in values:
+            found.behind[each.row] = values[each.same]
+        elif (highest_alone if each.multi else highest) < rank:
+            found.contested.append(each.row)
+        else:
+            found.holding.append(each.row)
+            if each.same is not None:
+                values[each.same] = each.row
+            highest = min(highest, rank)
+            if not each.multi:
+                highest_alone = min(highest_alone, rank)
 
 
 def _counts(each: Statement, at: int, known: int) -> bool:
     return not each.reverted and each.start <= at and each.recorded <= known
-
-
-def _gives_way(old: Statement, new: Statement, ranks: dict[int, int], now: int) -> bool:
-    """Whether `old` holds no longer once `new` begins."""
-    if new.same is not None and old.same == new.same:
-        return True
-    if new.multi:
-        return False
-    return ranks[old.row] >= ranks[new.row] or not old.speaks(new.start, now)
 
 
 class Standing(NamedTuple):
@@ -144,7 +164,8 @@ def standings(statements: Iterable[Statement], at: int, now: int, known: int = N
     for each in every:
         after = ever.replaced.get(each.row)
         ends = [end for end in (each.stop, None if after is None else starts[after]) if end is not None]
-        found[each.row] = Standing(_state(each, then, at, now), min(ends, default=None), after)
+        state = _state(each, then, at, now)
+        found[each.row] = Standing(state, min(ends, default=None), then.behind.get(each.row, after))
     return found
 
 
@@ -154,7 +175,7 @@ def _state(each: Statement, then: Outcome, at: int, now: int) -> FactState:
         ("upcoming", each.start > at),
         ("current", each.row in then.holding),
         ("contested", each.row in then.contested),
-        ("superseded", each.row in then.replaced),
+        ("superseded", each.row in then.replaced or each.row in then.behind),
         ("expired", each.expires is not None and each.expires <= now),
     )
     return next((state for state, holds in cases if holds), "ended")

@@ -19,10 +19,18 @@ class FactReading(Protocol):
         """Of the last change that this snapshot holds."""
         ...
 
-    def of(self, namespaces: Sequence[str], subject: str | None, key: str | None, most: int) -> tuple[Fact, ...]:
-        """Every statement about a subject and a key, in whatever state; None for all of them.
+    def of(
+        self,
+        namespaces: Sequence[str],
+        subject: str | None,
+        key: str | None,
+        most: int,
+        since: datetime | None = None,
+    ) -> tuple[Fact, ...]:
+        """Every statement about a subject and a key, in whatever state, purged ones too; None for all of them.
 
-        By subject, key and time; of at most `most` subjects and keys, those changed last.
+        By subject, key and time; of at most `most` subjects and keys, those changed last. `since`: without what had
+        been replaced by then, which makes no difference to what holds then or later.
         """
         ...
 

@@ -7,12 +7,13 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from agora.text.normal import folded
 
-_GROUPED = re.compile(r"[+-]?(?:\d{1,3}(?:[ ,_\u00a0\u202f'’]\d{3})+|(?:0|[1-9]\d*))")
-_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*)\.\d*[1-9]")
+_GROUPED = re.compile(r"[+-]?(?:[1-9]\d{0,2}(?:[ ,_'’]\d{3})+|0|[1-9]\d*)", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:0|[1-9]\d*)\.\d*[1-9]", re.ASCII)
 _LONGEST = 300
 """Characters of the longest number that is read as one."""
 
@@ -55,15 +56,21 @@ def _word(text: str) -> Any:  # noqa: ANN401 - JSON
         if _GROUPED.fullmatch(text):
             return ["number", str(int(re.sub(r"[^\d+-]", "", text)))]
         if _DECIMAL.fullmatch(text):
-            return ["number", _number(float(text))]
+            return ["number", _decimal(text)]
     return ["text", text]
 
 
 def _number(value: float) -> str:
-    """A whole number in full, another as Python writes it."""
-    if isinstance(value, float) and math.isfinite(value) and value == int(value):
-        return str(int(value))
-    return repr(value) if isinstance(value, float) else _digits(value)
+    if isinstance(value, int):
+        return _digits(value)
+    return _decimal(repr(value)) if math.isfinite(value) else repr(value)
+
+
+def _decimal(text: str) -> str:
+    """A number in full, digit by digit: a float would make one of two that differ late."""
+    number = f"{Decimal(text):f}"
+    number = number.rstrip("0").rstrip(".") if "." in number else number
+    return number.removeprefix("+") if number != "-0" else "0"
 
 
 def _digits(value: int) -> str:

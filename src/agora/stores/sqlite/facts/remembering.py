@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agora.model.allowance import Allowances
-from agora.model.caller import Caller
-from agora.model.fact import FactDraft, FactStatus, Remembered
-from agora.model.instants import maybe, maybe_micros, to_micros
-from agora.model.timeline import Outcome, Statement, outcome
+from agora.model.caller import Caller, rank
+from agora.model.fact import Fact, FactDraft, FactStatus, Remembered
+from agora.model.instants import NEVER, maybe, maybe_micros, to_micros
+from agora.model.timeline import Outcome, Statement, outcome, reached
 from agora.ports.records import Embedded, VectorsNeeded
 from agora.stores.sqlite import fields, fulltext, journal, reads
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
@@ -26,11 +26,15 @@ from agora.text.sameness import name_of, same
 class Place:
     """What a statement meets in its slot.
 
-    `joins`: the row of the same value that it only adds a source to. `multi`: whether it is one of several values.
+    `start`: its beginning. `recorded`: not before anything that its slot holds, whatever the clock says. `known`: the
+    others that matter from then on. `joins`: the row of the same value that it only adds a source to. `multi`: whether
+    it is one of several values.
     """
 
     slot: int
     start: int
+    recorded: int
+    since: int
     known: Sequence[Statement]
     at_start: Outcome
     joins: int | None
@@ -58,7 +62,7 @@ class Remember:
         draft, now = self.draft, self.now
         namespace_id = ensure_namespace(connection, draft.namespace, now)
         actor = ensure_actor(connection, self.caller, now)
-        found = place(connection, namespace_id, draft, now)
+        found = place(connection, namespace_id, draft, self.caller, now)
         if self.allowances is not None:
             size = 0 if found.joins is not None else len(self.content.encode()) + len(canonical(draft.value).encode())
             charge_all(connection, self.allowances, actor, Owner("namespace", namespace_id, draft.namespace), size, now)
@@ -70,8 +74,8 @@ class Remember:
         row = self._insert(connection, namespace_id, slot, found, actor, self.embedded)
         told = {"subject": draft.subject, "key": draft.key, "value": draft.value}
         sequence = self._record(connection, namespace_id, "save", row, actor, told)
-        settling.settle(connection, slot, actor, now, but=row)
-        return self._told(connection, slot, row, found, sequence)
+        settled = settling.settle(connection, slot, actor, now, but=row, since=found.since)
+        return self._told(connection, settled, row, found, sequence)
 
     def _join(
         self, connection: sqlite3.Connection, namespace_id: int, found: Place, row: int, actor: Actor
@@ -84,12 +88,21 @@ class Remember:
         sequence = self._record(
             connection, namespace_id, "merge", row, actor, {"expires_at": after}, {"expires_at": before}
         )
-        settling.settle(connection, found.slot, actor, self.now)
+        joined = next(each for each in found.known if each.row == row)
+        known, ever = found.known, None
+        if after != before or rank(self.caller.origin) < joined.rank(NEVER):
+            # Its word counts more than before, or for longer.
+            settled = settling.settle(connection, found.slot, actor, self.now)
+            known, ever = settled.known, settled.ends[row]
+        else:
+            ever = settling.ends(known, self.now)[0][row]
         fact = rows.by_row(connection, [row])[row]
         return Remembered(
             *(fact.id, "corroborated", fact.namespace, fact.subject, fact.key, len(fact.savers)),
             sequence=max(sequence, journal.head(connection)),
-            stands=self._stands(connection, found, row),
+            stands=self._stands(connection, known, found, row),
+            late=ever.superseded_by is not None,
+            until=maybe(ever.expires_at),
         )
 
     def _insert(
@@ -101,13 +114,13 @@ class Remember:
         actor: Actor,
         embedded: Embedded,
     ) -> int:
-        draft, now = self.draft, self.now
+        draft, now = self.draft, max(self.now, found.recorded)
         row = connection.execute(
             "INSERT INTO items (public_id, type, namespace_id, kind, content_hash, normal_hash, session, occurred_at,"
             " created_at, updated_at, effective_at) VALUES (?, 'fact', ?, 'fact', ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(self.public_id, namespace_id, content_hash(self.content), normal_hash(self.content)),
-                *(self.caller.session, maybe_micros(draft.valid_from), now, now, found.start),
+                *(self.caller.session, maybe_micros(draft.valid_from), found.recorded, now, found.start),
             ),
         ).lastrowid
         assert row is not None
@@ -125,25 +138,33 @@ class Remember:
         fulltext.add(connection, row, namespace_id, "note", self.text)
         return row
 
-    def _told(self, connection: sqlite3.Connection, slot: int, row: int, found: Place, sequence: int) -> Remembered:
+    def _told(
+        self, connection: sqlite3.Connection, settled: settling.Settled, row: int, found: Place, sequence: int
+    ) -> Remembered:
         """What the new statement came to."""
-        known = slots.statements(connection, slot)
-        then = outcome(known, found.start, self.now)
-        ever = settling.ends(known, self.now)[row]
+        then = outcome(settled.known, found.start, self.now)
+        ever = settled.ends[row]
         # Before it, at its beginning: what held then and does not any more.
         gone = [each for each in found.at_start.holding if then.replaced.get(each) == row]
-        equal = {each.row for each in known if each.same == same(self.draft.value)}
+        wanted = same(self.draft.value)
+        equal = {each.row for each in settled.known if each.same == wanted}
         others = [each for each in then.holding if each != row]
+        stands = self._stands(connection, settled.known, found, row)
         status: FactStatus = "stored"
         if row in then.contested:
             status = "contested"
         elif any(each not in equal for each in gone):
             status = "superseded"
-        elif gone:
+        elif gone or row in then.behind:
             status = "corroborated"
-        elif others:
+        elif row not in then.holding and any(each in equal for each in others):
+            # That it has ended; whoever says that it holds is of higher authority.
+            status = "contested"
+            stands = self._fact(connection, next(each for each in others if each in equal))
+        elif others and row in then.holding:
             status = "added"
-        facts = rows.by_row(connection, [row, *gone])
+        counted = [row, *gone, *([then.behind[row]] if row in then.behind else [])]
+        facts = rows.by_row(connection, counted)
         sources = {
             (saver.agent, saver.client, saver.session, saver.origin) for f in facts.values() for saver in f.savers
         }
@@ -153,17 +174,22 @@ class Remember:
             count=len(sources) if status == "corroborated" else len(fact.savers),
             sequence=max(sequence, journal.head(connection)),
             replaced=tuple(facts[each] for each in gone if each not in equal),
-            stands=self._stands(connection, found, row) if status == "contested" else None,
+            stands=stands if status == "contested" else None,
             late=ever.superseded_by is not None,
             until=maybe(ever.expires_at),
         )
 
-    def _stands(self, connection: sqlite3.Connection, found: Place, row: int) -> Any:  # noqa: ANN401 - a fact or none
+    def _stands(
+        self, connection: sqlite3.Connection, known: Sequence[Statement], found: Place, row: int
+    ) -> Fact | None:
         """What remains the value, if the row is contested."""
-        then = outcome(slots.statements(connection, found.slot), max(found.start, self.now), self.now)
-        if not found.slot or row not in then.contested or not then.holding:
+        then = outcome(known, max(found.start, found.recorded), self.now)
+        if row not in then.contested or not then.holding:
             return None
-        return rows.by_row(connection, then.holding[-1:])[then.holding[-1]]
+        return self._fact(connection, then.holding[-1])
+
+    def _fact(self, connection: sqlite3.Connection, row: int) -> Fact:
+        return rows.by_row(connection, [row])[row]
 
     def _add_saver(self, connection: sqlite3.Connection, row: int, actor: Actor) -> None:
         given = {"echo_of": echo} if (echo := reads.echo_of(connection, self.caller, self.content, self.now)) else {}
@@ -197,20 +223,30 @@ class Remember:
         return journal.append(connection, change, actor)
 
 
-def place(connection: sqlite3.Connection, namespace_id: int | None, draft: FactDraft, now: int) -> Place:
+def place(
+    connection: sqlite3.Connection, namespace_id: int | None, draft: FactDraft, caller: Caller, now: int
+) -> Place:
     """What a statement meets in its slot, which may not be there yet."""
-    start = now if draft.valid_from is None else to_micros(draft.valid_from)
+    since = now if draft.valid_from is None else to_micros(draft.valid_from)
     slot = None if namespace_id is None else slots.find(connection, namespace_id, *_names(draft))
-    known = [] if slot is None else slots.statements(connection, slot)
+    known = [] if slot is None else slots.statements(connection, slot, since)
+    recorded = reached(known, now)
+    start = recorded if draft.valid_from is None else since
     then = outcome(known, start, now)
     by_row = {each.row: each for each in known}
-    held = [by_row[row] for row in (*then.holding, *then.contested)]
+    held = [by_row[row] for row in (*then.holding, *then.contested, *then.behind)]
     multi = any(each.multi for each in held) if draft.multi is None else draft.multi
     stop, wanted = maybe_micros(draft.valid_to), same(draft.value)
-    joins = next(
-        (s.row for s in held if s.same == wanted and (stop is None or stop == s.stop) and s.multi == multi), None
-    )
-    return Place(slot or 0, start, known, then, joins, multi)
+    expires = maybe_micros(draft.expires_at)
+
+    def takes(one: Statement) -> bool:
+        """Whether nothing of what is said would be lost if it were only one more source of this one."""
+        alike = one.same == wanted and (stop is None or stop == one.stop) and one.multi == multi
+        # Lower authority keeps nothing of higher authority any longer: it stands behind it with its own.
+        return alike and (rank(caller.origin) <= one.rank(NEVER) or fields.later(one.expires, expires) == one.expires)
+
+    joins = next((each.row for each in held if takes(each)), None)
+    return Place(slot or 0, start, recorded, since, known, then, joins, multi)
 
 
 def _names(draft: FactDraft) -> tuple[str, str]:

@@ -8,18 +8,19 @@ at which instant is `agora.model.timeline`'s to say.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from agora.model.instants import NEVER
-from agora.model.timeline import Statement, outcome
+from agora.model.timeline import Statement, outcome, reached
 from agora.stores.sqlite import fulltext, journal
 from agora.stores.sqlite.facts import slots
 from agora.stores.sqlite.journal import Actor, Change
 
 _STANDING = (
-    "SELECT i.id, i.superseded_by, i.expires_at, i.contests, i.forgotten_at IS NULL AND i.purged_at IS NULL"
-    " FROM facts f JOIN items i ON i.id = f.item_id WHERE f.slot_id = ?"
+    "SELECT i.id, i.superseded_by, i.expires_at, i.contests, i.forgotten_at IS NULL AND i.purged_at IS NULL,"
+    " f.replaced_at FROM facts f JOIN items i ON i.id = f.item_id WHERE f.slot_id = ? AND f.replaced_at > ?"
 )
 
 
@@ -31,20 +32,42 @@ class Ends(NamedTuple):
     contests: int | None
 
 
-def settle(connection: sqlite3.Connection, slot: int, actor: Actor, now: int, *, but: int | None = None) -> None:
-    """Bring the ends of all statements of a slot up to date; each that changes is a change of the journal.
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The statements of a slot that were looked at, and what ends each, by its row."""
 
-    `but`: a row that is written in this transaction, whose own entry says enough.
+    known: Sequence[Statement]
+    ends: Mapping[int, Ends]
+
+
+def settle(
+    connection: sqlite3.Connection,
+    slot: int,
+    actor: Actor,
+    now: int,
+    *,
+    but: int | None = None,
+    since: int = slots.ALWAYS,
+) -> Settled:
+    """Bring the ends of the statements of a slot up to date; each that changes is a change of the journal.
+
+    `but`: a row that is written in this transaction, whose own entry says enough. `since`: where only a statement was
+    added, its beginning: nothing changes for what had been replaced by then.
     """
-    known = slots.statements(connection, slot)
-    wanted = ends(known, now)
-    for row, superseded_by, expires_at, contests, there in connection.execute(_STANDING, (slot,)).fetchall():
+    known = slots.statements(connection, slot, since)
+    wanted, replaced = ends(known, now)
+    for row, superseded_by, expires_at, contests, there, replaced_at in connection.execute(
+        _STANDING, (slot, since)
+    ).fetchall():
+        if replaced[row] != replaced_at:
+            connection.execute("UPDATE facts SET replaced_at = ? WHERE item_id = ?", (replaced[row], row))
         before, after = Ends(superseded_by, expires_at, contests), wanted[row]
         if before == after or not there:
             continue
         _write(connection, row, before, after, now)
         if row != but:
             _record(connection, row, before, after, actor, now)
+    return Settled(known, wanted)
 
 
 def settle_of(connection: sqlite3.Connection, row: int, actor: Actor, now: int) -> None:
@@ -53,22 +76,24 @@ def settle_of(connection: sqlite3.Connection, row: int, actor: Actor, now: int) 
         settle(connection, slot, actor, now)
 
 
-def ends(known: Sequence[Statement], now: int) -> dict[int, Ends]:
-    """What ends each statement, by its row."""
-    ever, present = outcome(known, NEVER, now), outcome(known, now, now)
+def ends(known: Sequence[Statement], now: int) -> tuple[dict[int, Ends], dict[int, int]]:
+    """What ends each statement, and when that begins which takes its place, by its row."""
+    present = reached(known, now)
+    ever, then = outcome(known, NEVER, now), outcome(known, present, now)
     starts = {each.row: each.start for each in known}
-    holds = next(iter(present.holding), None)
-    found = {}
+    holds = next(iter(then.holding), None)
+    found, replaced = dict[int, Ends](), dict[int, int]()
     for each in known:
         after = ever.replaced.get(each.row)
-        gone = after is not None and starts[after] <= now
+        replaced[each.row] = NEVER if after is None else starts[after]
+        gone = after is not None and starts[after] <= present
         soonest = [each.stop, each.expires, None if after is None or gone else starts[after]]
         found[each.row] = Ends(
             after if gone else None,
             min((end for end in soonest if end is not None), default=None),
-            holds if each.row in present.contested else None,
+            holds if each.row in then.contested else None,
         )
-    return found
+    return found, replaced
 
 
 def _write(connection: sqlite3.Connection, row: int, before: Ends, after: Ends, now: int) -> None:

@@ -16,9 +16,12 @@ _STATEMENTS = (
     "SELECT f.item_id, f.same, f.multi, f.valid_from, f.valid_to, f.expires_at, i.created_at,"
     " i.forgotten_at IS NOT NULL OR i.purged_at IS NOT NULL, f.reverted, f.rank,"
     f" group_concat({_RANK} || ' ' || s.first_at) FROM facts f"
-    " JOIN items i ON i.id = f.item_id LEFT JOIN savers s ON s.item_id = f.item_id WHERE f.slot_id = ?"
-    " GROUP BY f.item_id"
+    " JOIN items i ON i.id = f.item_id LEFT JOIN savers s ON s.item_id = f.item_id"
+    " WHERE f.slot_id = ? AND f.replaced_at > ? GROUP BY f.item_id"
 )
+
+ALWAYS = -(2**63)
+"""Before any instant: leaves out nothing that was replaced since."""
 
 
 def ensure(connection: sqlite3.Connection, namespace_id: int, subject: str, key: str) -> int:
@@ -46,9 +49,9 @@ def of_item(connection: sqlite3.Connection, row: int) -> int | None:
     return None if found is None else int(found[0])
 
 
-def statements(connection: sqlite3.Connection, slot: int) -> list[Statement]:
-    """All that was ever stated of a slot."""
-    return [_statement(*row) for row in connection.execute(_STATEMENTS, (slot,))]
+def statements(connection: sqlite3.Connection, slot: int, since: int = ALWAYS) -> list[Statement]:
+    """What was stated of a slot, without what had been replaced at `since`, which is nothing to any later instant."""
+    return [_statement(*row) for row in connection.execute(_STATEMENTS, (slot, since))]
 
 
 def matching(

@@ -82,15 +82,23 @@ class SqliteFactReading:
         self._now = now
         self.sequence = journal.head(connection)
 
-    def of(self, namespaces: Sequence[str], subject: str | None, key: str | None, most: int) -> tuple[Fact, ...]:
+    def of(
+        self,
+        namespaces: Sequence[str],
+        subject: str | None,
+        key: str | None,
+        most: int,
+        since: datetime | None = None,
+    ) -> tuple[Fact, ...]:
         """As `FactReading.of`."""
         inside = namespace_ids(self._connection, namespaces)
-        return rows.of_slots(self._connection, slots.matching(self._connection, inside, subject, key, most))
+        wanted = slots.matching(self._connection, inside, subject, key, most)
+        return rows.of_slots(self._connection, wanted, slots.ALWAYS if since is None else to_micros(since))
 
-    def repeats(self, draft: FactDraft, caller: Caller) -> bool:  # noqa: ARG002 - whoever says it, it is said
+    def repeats(self, draft: FactDraft, caller: Caller) -> bool:
         """As `FactReading.repeats`."""
         inside = namespace_ids(self._connection, (draft.namespace,))
-        found = place(self._connection, inside[0] if inside else None, draft, self._now)
+        found = place(self._connection, inside[0] if inside else None, draft, caller, self._now)
         return found.joins is not None
 
     def subjects(self, namespaces: Sequence[str], beginning: str, most: int) -> tuple[tuple[str, int], ...]:

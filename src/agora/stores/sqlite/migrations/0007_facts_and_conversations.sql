@@ -31,9 +31,12 @@ CREATE TABLE facts (
     valid_to   INTEGER,
     expires_at INTEGER,                        -- as it was given: items.expires_at may end earlier
     reverted   INTEGER NOT NULL DEFAULT 0,     -- taken back: counts as never said
-    rank       INTEGER                         -- of the origin, where a purge took the sources
+    rank       INTEGER,                        -- of the origin, where a purge took the sources
+    -- Derived, with items.superseded_by: when the statement begins that takes its place; else later than any instant.
+    -- Whoever asks what holds at an instant has to read nothing that was replaced by then.
+    replaced_at INTEGER NOT NULL DEFAULT 9223372036854775807
 ) STRICT;
-CREATE INDEX facts_slot ON facts (slot_id, valid_from);
+CREATE INDEX facts_slot ON facts (slot_id, replaced_at);
 
 -- How a conversation's context is made, where somebody has said so; and the number of its last message, which no other
 -- message gets when that one is purged.
