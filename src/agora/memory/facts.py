@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from agora.errors import InvalidInput
 from agora.memory.access import concealed, require
@@ -155,7 +155,13 @@ class FactMemory:
         return embed(self._encoder, None, rendered(draft), deadline.within(self._model_seconds))
 
     def _with_beginning(self, draft: FactDraft, deadline: Deadline) -> FactDraft:
-        """`draft` with the beginning that its end needs, if it has none."""
+        """`draft` in UTC, with the beginning that its end needs, if it has none."""
+        draft = replace(
+            draft,
+            valid_from=_utc("valid_from", draft.valid_from),
+            valid_to=_utc("valid_to", draft.valid_to),
+            expires_at=_utc("expires_at", draft.expires_at),
+        )
         if draft.valid_to is None:
             return draft
         if draft.valid_from is not None:
@@ -184,6 +190,17 @@ class FactMemory:
         if held is None:
             return None
         return replace(draft, key=held.key, value=held.value, valid_from=at, valid_to=at, multi=held.multi or None)
+
+
+def _utc(field: str, instant: datetime | None) -> datetime | None:
+    # Two instants of one zone are compared by the clock on the wall, which shows one hour twice.
+    if instant is None:
+        return None
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        hint = "Leave it out if it is meant to be always or never."
+        raise InvalidInput(field, "is out of the years 1 to 9999 in UTC", instant.isoformat(), hint=hint) from None
 
 
 def _grouped(known: Iterable[Fact]) -> list[list[Fact]]:

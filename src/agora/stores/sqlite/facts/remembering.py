@@ -89,20 +89,18 @@ class Remember:
             connection, namespace_id, "merge", row, actor, {"expires_at": after}, {"expires_at": before}
         )
         joined = next(each for each in found.known if each.row == row)
-        known, ever = found.known, None
         if after != before or rank(self.caller.origin) < joined.rank(NEVER):
             # Its word counts more than before, or for longer.
             settled = settling.settle(connection, found.slot, actor, self.now)
-            known, ever = settled.known, settled.ends[row]
         else:
-            ever = settling.ends(known, self.now)[0][row]
+            settled = settling.Settled(found.known, *settling.ends(found.known, self.now))
         fact = rows.by_row(connection, [row])[row]
         return Remembered(
             *(fact.id, "corroborated", fact.namespace, fact.subject, fact.key, len(fact.savers)),
             sequence=max(sequence, journal.head(connection)),
-            stands=self._stands(connection, known, found, row),
-            late=ever.superseded_by is not None,
-            until=maybe(ever.expires_at),
+            stands=self._stands(connection, settled.known, found, row),
+            late=settled.over(row),
+            until=maybe(settled.until(row)),
         )
 
     def _insert(
@@ -143,7 +141,6 @@ class Remember:
     ) -> Remembered:
         """What the new statement came to."""
         then = outcome(settled.known, found.start, self.now)
-        ever = settled.ends[row]
         # Before it, at its beginning: what held then and does not any more.
         gone = [each for each in found.at_start.holding if then.replaced.get(each) == row]
         wanted = same(self.draft.value)
@@ -175,8 +172,8 @@ class Remember:
             sequence=max(sequence, journal.head(connection)),
             replaced=tuple(facts[each] for each in gone if each not in equal),
             stands=stands if status == "contested" else None,
-            late=ever.superseded_by is not None,
-            until=maybe(ever.expires_at),
+            late=settled.over(row),
+            until=maybe(settled.until(row)),
         )
 
     def _stands(

@@ -34,10 +34,20 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The statements of a slot that were looked at, and what ends each, by its row."""
+    """The statements of a slot that were looked at; by row what ends each, and when that begins which replaces it."""
 
     known: Sequence[Statement]
     ends: Mapping[int, Ends]
+    replaced: Mapping[int, int]
+
+    def until(self, row: int) -> int | None:
+        """When a statement stops to hold, or did."""
+        ended = self.ends[row].expires_at
+        return min(NEVER if ended is None else ended, self.replaced[row]) if self.over(row) else ended
+
+    def over(self, row: int) -> bool:
+        """Whether another one has its place already."""
+        return self.ends[row].superseded_by is not None
 
 
 def settle(
@@ -67,7 +77,7 @@ def settle(
         _write(connection, row, before, after, now)
         if row != but:
             _record(connection, row, before, after, actor, now)
-    return Settled(known, wanted)
+    return Settled(known, wanted, replaced)
 
 
 def settle_of(connection: sqlite3.Connection, row: int, actor: Actor, now: int) -> None:
