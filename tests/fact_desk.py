@@ -93,7 +93,7 @@ def facts_agree(desk: FactDesk, namespaces: Sequence[str] = ("p",)) -> None:
     """What queries may find is what holds or stands beside it; what is yet to begin may be found, and says so."""
     now = to_micros(desk.clock.now())
     with desk.store.facts().read(Deadline(PATIENCE)) as reading:
-        every = reading.of(namespaces, None, None, 100_000)
+        every, _ = reading.of(namespaces, None, None, 100_000)
     slots: dict[tuple[str, str, str], list[Any]] = {}
     for fact in every:
         slots.setdefault((fact.namespace, fact.subject, fact.key), []).append(fact)

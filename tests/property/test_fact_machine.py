@@ -107,9 +107,9 @@ class FactMachine(RuleBasedStateMachine):
             None if stop is None else to_micros(stop),
             expires,
             self.now,
-            False,
-            False,
-            (voice,),
+            retracted=False,
+            reverted=False,
+            voices=(voice,),
         )
         self.values[told.id] = value
         after = Slow(list(self.said[key].values()), to_micros(start), self.now, NEVER)

@@ -25,8 +25,11 @@ from agora.text.sameness import name_of, same
 USER = "user"
 """The subject of what is said of nobody in particular: the person at the other end."""
 
-_SLOTS = 10_000
-"""Subjects with keys that one look reads at most."""
+_SLOTS = 500
+"""Subjects with keys that one look reads at most, the best founded: many more than an answer or a profile holds."""
+
+_EVERY = 10_000
+"""Keys of a subject among which is looked for what holds no longer."""
 
 
 class FactMemory:
@@ -121,7 +124,7 @@ class FactMemory:
         at = wanted.as_of or now
         with self._facts.read(deadline) as reading:
             since = None if wanted.include_history or wanted.known_at is not None else at
-            known = reading.of(wanted.namespaces, wanted.subject, wanted.key, _SLOTS, since)
+            known, left = reading.of(wanted.namespaces, wanted.subject, wanted.key, _SLOTS, since)
             sequence = reading.sequence
         current, history = list[Stands](), list[Stands]()
         for group in _grouped(known):
@@ -129,13 +132,13 @@ class FactMemory:
                 (current if each.state == "current" else history).append(each)
         current.sort(key=lambda each: _standing(each, wanted.namespaces))
         shown = current[: wanted.limit]
-        text, left = profile(current, wanted.subject, wanted.max_tokens, self._heading)
+        text, unwritten = profile(current, wanted.subject, wanted.max_tokens, self._heading)
         answer = Recalled(
             tuple(shown),
             tuple(_concealed(each) for each in history) if wanted.include_history else (),
             text,
-            len(current) - len(shown),
-            left,
+            len(current) - len(shown) + left,
+            unwritten + left,
             wanted.namespaces,
             at,
             wanted.known_at,
@@ -260,7 +263,7 @@ def _concealed(each: Stands) -> Stands:
 
 def _held(reading: FactReading, draft: FactDraft, at: datetime, now: datetime) -> Fact | None:
     """The fact with the same value that holds of the subject: under the same key, else the only one under another."""
-    known = reading.of((draft.namespace,), draft.subject, None, _SLOTS)
+    known, _ = reading.of((draft.namespace,), draft.subject, None, _EVERY, at)
     wanted = same(draft.value)
     # At its end an interval holds no more: what ends just then held a moment before.
     held = [

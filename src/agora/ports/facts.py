@@ -26,11 +26,12 @@ class FactReading(Protocol):
         key: str | None,
         most: int,
         since: datetime | None = None,
-    ) -> tuple[Fact, ...]:
+    ) -> tuple[tuple[Fact, ...], int]:
         """Every statement about a subject and a key, in whatever state, purged ones too; None for all of them.
 
-        By subject, key and time; of at most `most` subjects and keys, those changed last. `since`: without what had
-        been replaced by then, which makes no difference to what holds then or later.
+        By subject, key and time. `since`: without what had been replaced by then, which makes no difference to what
+        holds then or later. Of more than `most` subjects with keys, those of which something holds at `since`, pinned
+        first, then those with most sources, then the newest; and how many such there are beside.
         """
         ...
 

@@ -163,13 +163,13 @@ def test_a_word_of_a_user_makes_a_contested_value_hold(desk: FactDesk) -> None:
 def test_lower_authority_does_not_end_what_is_of_higher(desk: FactDesk, ending: str) -> None:
     desk.remember("port", 1, origin="user")
     desk.clock.advance(hours=1)
-    given: dict[str, Any] = {
+    endings: dict[str, dict[str, Any]] = {
         "now": {"valid_to": desk.at(0)},
         "soon": {"valid_to": desk.at(5)},
         "kept shortly": {"lives": 5.0},
         "one of several": {"multi": True},
-    }[ending]
-    said = desk.remember("port", 1, origin="agent", **given)
+    }
+    said = desk.remember("port", 1, origin="agent", **endings[ending])
     desk.clock.advance(hours=1)
     assert desk.values("port") == [1]
     desk.forget(said.id, origin="agent")
@@ -337,3 +337,21 @@ def test_each_process_sees_what_the_other_said(tmp_path: Path, desk: FactDesk) -
     assert desk.values("plan") == ["b"]
     facts_agree(other)
     other.store.close()
+
+
+def test_of_a_subject_with_very_many_keys_the_best_founded_are_told_and_the_others_counted(desk: FactDesk) -> None:
+    for number in range(520):
+        desk.remember(f"key {number}", number)
+    desk.clock.advance(hours=1)
+    desk.remember("key 7", 7, agent="bob")
+    desk.remember("key 8", "another")
+    pinned = desk.remember("key 9", "mine", origin="user")
+    assert desk.pin(pinned.id).pinned == (pinned.id,)
+    found = desk.recall(limit=3)
+    assert [each.fact.value for each in found.facts[:1]] == ["mine"]
+    assert {each.fact.value for each in found.facts[1:2]} == {7}
+    assert [each.fact.value for each in found.facts[2:]] == ["another"]
+    assert found.omitted == 517
+    assert found.profile is not None
+    written = found.profile.count("\n")
+    assert found.unwritten == 520 - written

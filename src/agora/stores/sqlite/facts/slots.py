@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from agora.model.caller import RANKS
+from agora.model.instants import NEVER
 from agora.model.timeline import Statement
 from agora.stores.sqlite.rows import places
 from agora.text.sameness import name_of
@@ -55,20 +56,38 @@ def statements(connection: sqlite3.Connection, slot: int, since: int = ALWAYS) -
 
 
 def matching(
-    connection: sqlite3.Connection, namespaces: Sequence[int], subject: str | None, key: str | None, most: int
-) -> list[int]:
-    """Slots of a subject and a key as they are written by whoever asks; of at most `most`, those changed last."""
+    connection: sqlite3.Connection,
+    namespaces: Sequence[int],
+    subject: str | None,
+    key: str | None,
+    most: int,
+    at: int | None,
+) -> tuple[list[int], int]:
+    """Slots of a subject and a key as they are written by whoever asks, and how many more there are than `most`.
+
+    Then they are those best founded of which something holds at `at`, or was ever said if that is None.
+    """
     where, values = [f"l.namespace_id IN ({places(namespaces)})"], list[object](namespaces)
     for column, given in (("subject", subject), ("key", key)):
         if given is not None:
             where.append(f"l.{column} = ?")
             values.append(name_of(given))
-    found = connection.execute(
-        f"SELECT l.id FROM fact_slots l WHERE {' AND '.join(where)}"
-        " ORDER BY (SELECT max(f.item_id) FROM facts f WHERE f.slot_id = l.id) DESC LIMIT ?",
-        (*values, most),
-    )
-    return [int(row[0]) for row in found]
+    wanted = " AND ".join(where)
+    found = connection.execute(f"SELECT l.id FROM fact_slots l WHERE {wanted} LIMIT ?", (*values, most + 1)).fetchall()
+    if len(found) > most:
+        since, begun, ends = (ALWAYS, NEVER, ALWAYS) if at is None else (at, at, at)
+        found = connection.execute(_FOUNDED.format(wanted), (since, begun, ends, *values)).fetchall()
+    return [int(row[0]) for row in found[:most]], max(0, len(found) - most)
+
+
+_FOUNDED = (
+    "SELECT f.slot_id FROM fact_slots l CROSS JOIN facts f ON f.slot_id = l.id AND f.replaced_at > ?"
+    " AND f.valid_from <= ? CROSS JOIN items i ON i.id = f.item_id AND i.forgotten_at IS NULL"
+    " AND (i.expires_at IS NULL OR i.expires_at > ?) LEFT JOIN pins p ON p.item_id = f.item_id WHERE {}"
+    " GROUP BY f.slot_id ORDER BY max(p.pinned_at IS NOT NULL) DESC,"
+    " max((SELECT count(*) FROM savers s WHERE s.item_id = f.item_id)) DESC, max(f.valid_from) DESC, f.slot_id"
+)
+"""Pinned first, then those with most sources, then the newest: as the memory orders what holds."""
 
 
 def _statement(  # noqa: PLR0913, PLR0917 - the columns of one row

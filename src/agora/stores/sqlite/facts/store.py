@@ -9,7 +9,7 @@ from agora.model.allowance import Allowances
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
 from agora.model.fact import Fact, FactDraft, Remembered
-from agora.model.instants import to_micros
+from agora.model.instants import maybe_micros, to_micros
 from agora.ports.clock import Clock
 from agora.ports.records import Embedded
 from agora.stores.sqlite import fulltext, journal
@@ -89,11 +89,12 @@ class SqliteFactReading:
         key: str | None,
         most: int,
         since: datetime | None = None,
-    ) -> tuple[Fact, ...]:
+    ) -> tuple[tuple[Fact, ...], int]:
         """As `FactReading.of`."""
         inside = namespace_ids(self._connection, namespaces)
-        wanted = slots.matching(self._connection, inside, subject, key, most)
-        return rows.of_slots(self._connection, wanted, slots.ALWAYS if since is None else to_micros(since))
+        at = maybe_micros(since)
+        wanted, left = slots.matching(self._connection, inside, subject, key, most, at)
+        return rows.of_slots(self._connection, wanted, slots.ALWAYS if at is None else at), left
 
     def repeats(self, draft: FactDraft, caller: Caller) -> bool:
         """As `FactReading.repeats`."""
