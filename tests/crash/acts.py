@@ -14,19 +14,27 @@ from tests.crash.station import PATIENCE, Station, whole
 from agora.app.purging import make_purger
 from agora.errors import Conflict, EmbeddingMismatch
 from agora.maintenance.reembed import Reembed
+from agora.memory.facts import FactMemory
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller, Scope
 from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
+from agora.model.fact import FactDraft, Recollection
 from agora.model.instants import to_micros
 from agora.model.note import Draft
 from agora.model.purge import Unwanted
 from agora.model.query import Filter, Query
 from agora.model.selection import Selection
+from agora.ports.extractor import Extraction
 from agora.stores.sqlite.backup import back_up
 from agora.stores.sqlite.restore import checked
 from agora.testing import FakeEncoder, SilentLog
 from agora.text.analysis import analyse_query
+
+
+class _Nothing:
+    def extract(self, text: str, deadline: Deadline) -> Extraction:  # noqa: ARG002 - the port's form
+        return Extraction((), "nothing")
 
 
 class Acts:
@@ -164,6 +172,23 @@ class Acts:
             return dict(
                 Counter(step.undoing for step in reverter.revert(Writer(agent), caller, Deadline(PATIENCE)).done)
             )
+
+    def remember(self, key: str, value: Any, given: dict[str, Any] | None = None) -> str:
+        """The id of the fact that carries the value."""
+        draft = FactDraft("p", "user", key, value, **(given or {}))
+        return self._facts().remember(draft, self.station.caller(), Deadline(PATIENCE)).id
+
+    def recall(self, key: str) -> list[tuple[str, Any, str]]:
+        """Id, value and state of everything that was ever said of a key, what holds first."""
+        asked = Recollection(("p",), "user", key, include_history=True)
+        found = self._facts().recall(asked, self.station.caller(), Deadline(PATIENCE))
+        return [(each.fact.id, each.fact.value, each.state) for each in (*found.facts, *found.history)]
+
+    def _facts(self) -> FactMemory:
+        station = self.station
+        return FactMemory(
+            station.store.facts(), station.encoder, station.clock, SilentLog(), _Nothing(), model_seconds=PATIENCE
+        )
 
     def query(self, text: str, mode: str = "hybrid") -> list[str]:
         """Ids of what is found, by the cache where it can."""

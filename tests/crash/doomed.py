@@ -74,6 +74,14 @@ class Doomed(Acts):
             elif what == "compact":
                 self.station.store.compact(force=chance.random() < 0.5)
 
+    def remember_without_end(self, seed: int) -> None:
+        """State facts of a few keys until the end; say of each what is about to be said, and then its id."""
+        chance = random.Random(seed)  # noqa: S311 - repeatable
+        for number in range(1_000_000):
+            key, value = f"key {chance.randrange(4)}", f"{self.agent} says {number}"
+            say({"begin": value, "key": key})
+            say({"done": value, "key": key, "id": self.remember(key, value)})
+
     def _saved(self, text: str, key: str | None, tags: Sequence[str]) -> str:
         say({"begin": "save", "text": text, "key": key})
         public_id = self.save(text, {"key": key, "tags": tags})

@@ -17,14 +17,17 @@ from typing import Any
 
 from agora.errors import AgoraError
 from agora.memory.conversations.service import ConversationMemory
+from agora.memory.facts import FactMemory
 from agora.memory.notes import Notes
 from agora.model.backend import ToolDefinition
 from agora.model.caller import Caller, Scope
 from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
+from agora.model.fact import FactDraft, Recollection
 from agora.model.message import Message, MessageDraft, Summary
 from agora.model.note import Draft
 from agora.model.query import Filter, Query
+from agora.ports.extractor import Extraction
 from agora.ports.summarizer import Folded
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, SilentLog
@@ -52,6 +55,11 @@ class Clock:
         return datetime.now(UTC)
 
 
+class _Nothing:
+    def extract(self, text: str, deadline: Deadline) -> Extraction:  # noqa: ARG002 - the port's form
+        return Extraction((), "nothing")
+
+
 class Worker:
     """What a command calls: its name is the method's."""
 
@@ -65,6 +73,9 @@ class Worker:
         began = time.monotonic()
         self.store = SqliteStore(self.folder / "agora.db", self.encoder.fingerprint, Clock())
         self.notes = Notes(self.store, self.encoder, Clock(), SilentLog(), model_seconds=SECONDS)
+        self.facts = FactMemory(
+            self.store.facts(), self.encoder, Clock(), SilentLog(), _Nothing(), model_seconds=SECONDS
+        )
         return time.monotonic() - began
 
     def save(self, text: str) -> str:
@@ -85,6 +96,24 @@ class Worker:
         ids = {self.save(text) for _ in range(times)}
         assert len(ids) == 1
         return ids.pop()
+
+    def remember_many(self, key: str, count: int) -> dict[str, int]:
+        """Tells one key a value of its own each time; how often each word came back."""
+        told: dict[str, int] = {}
+        for number in range(count):
+            status = self.remember(key, f"{self.caller.agent} says {number}")[1]
+            told[status] = told.get(status, 0) + 1
+        return told
+
+    def remember(self, key: str, value: str, subject: str = "user") -> tuple[str, str, int]:
+        """Id, what came of it, and how many say so."""
+        told = self.facts.remember(FactDraft("p", subject, key, value), self.caller, Deadline(SECONDS))
+        return told.id, told.status, told.count
+
+    def recall(self, subject: str, key: str | None) -> list[str]:
+        """Values that hold."""
+        asked = Recollection(("p",), subject, key)
+        return [str(each.fact.value) for each in self.facts.recall(asked, self.caller, Deadline(SECONDS)).facts]
 
     def save_busily(self, prefix: str, seconds: float) -> dict[str, Any]:
         """Saves one after the other for so long: how many, the longest wait, in seconds, and what went wrong."""

@@ -346,7 +346,7 @@ def test_of_a_subject_with_very_many_keys_the_best_founded_are_told_and_the_othe
     desk.remember("key 7", 7, agent="bob")
     desk.remember("key 8", "another")
     pinned = desk.remember("key 9", "mine", origin="user")
-    assert desk.pin(pinned.id).pinned == (pinned.id,)
+    assert desk.pin(pinned.id).changed == (pinned.id,)
     found = desk.recall(limit=3)
     assert [each.fact.value for each in found.facts[:1]] == ["mine"]
     assert {each.fact.value for each in found.facts[1:2]} == {7}
