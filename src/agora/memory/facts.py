@@ -187,11 +187,12 @@ class FactMemory:
     def _ending(self, draft: FactDraft, deadline: Deadline) -> FactDraft | None:
         """What ends the value that `draft` says holds no longer; None if it does not hold."""
         now = self._clock.now()
-        at = draft.valid_from or now
         with self._facts.read(deadline) as reading:
-            held = _held(reading, draft, at, now)
+            held = _held(reading, draft, draft.valid_from, now)
         if held is None:
             return None
+        # What began after this instant, by a clock that was put back since, ends where it began.
+        at = draft.valid_from or max(now, held.valid_from)
         return replace(draft, key=held.key, value=held.value, valid_from=at, valid_to=at, multi=held.multi or None)
 
 
@@ -261,9 +262,9 @@ def _concealed(each: Stands) -> Stands:
     return replace(each, fact=replace(each.fact, value="", quote=None, same=b""))
 
 
-def _held(reading: FactReading, draft: FactDraft, at: datetime, now: datetime) -> Fact | None:
+def _held(reading: FactReading, draft: FactDraft, at: datetime | None, now: datetime) -> Fact | None:
     """The fact with the same value that holds of the subject: under the same key, else the only one under another."""
-    known, _ = reading.of((draft.namespace,), draft.subject, None, _EVERY, at)
+    known, _ = reading.of((draft.namespace,), draft.subject, None, _EVERY, at or now)
     wanted = same(draft.value)
     # At its end an interval holds no more: what ends just then held a moment before.
     held = [

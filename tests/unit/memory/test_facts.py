@@ -7,9 +7,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.conftest import PATIENCE
 from tests.fact_desk import FactDesk, facts_agree
 
 from agora.errors import InvalidInput
+from agora.model.deadline import Deadline
 from agora.model.fact import Extracted
 from agora.testing import ManualClock
 
@@ -262,6 +264,33 @@ def test_a_clock_that_was_put_back_takes_nothing_away_and_brings_nothing_back(de
     assert desk.states("plan") == [("a", "superseded"), ("b", "current")]
 
 
+def test_what_is_said_to_be_over_after_the_clock_was_put_back_is_over(desk: FactDesk) -> None:
+    desk.remember("queue", "Kafka")
+    desk.clock.advance(hours=-1)
+    desk.gather(Extracted(None, "queue", "kafka", "no Kafka any more", ended=True))
+    assert desk.values("queue") == []
+    desk.clock.advance(hours=2)
+    assert desk.values("queue") == []
+
+
+def test_subjects_are_those_of_which_something_holds(desk: FactDesk) -> None:
+    caller, deadline = desk.caller(), Deadline(PATIENCE)
+    desk.remember("a", 1, "Mail Server")
+    desk.remember("b", 1, "mail_server")
+    desk.remember("a", 1, "mailbox")
+    desk.remember("a", 1, "make", valid_from=desk.at(60))
+    gone = desk.remember("a", 1, "mango")
+    desk.forget(gone.id)
+    desk.remember("a", 1, "100%", lives=60)
+    assert desk.facts.subjects(("p",), "ma", 10, caller, deadline) == (("Mail Server", 2), ("mailbox", 1))
+    assert desk.facts.subjects(("p",), "%", 10, caller, deadline) == ()
+    assert desk.facts.subjects(("p",), "100%", 10, caller, deadline) == (("100%", 1),)
+    assert len(desk.facts.subjects(("p",), "", 2, caller, deadline)) == 2
+    desk.clock.advance(seconds=60)
+    names = [name for name, _ in desk.facts.subjects(("p",), "", 10, caller, deadline)]
+    assert names == ["Mail Server", "mailbox", "make"]
+
+
 def test_every_microsecond_counts(desk: FactDesk) -> None:
     start = desk.clock.now()
     for number in range(20):
@@ -355,3 +384,6 @@ def test_of_a_subject_with_very_many_keys_the_best_founded_are_told_and_the_othe
     assert found.profile is not None
     written = found.profile.count("\n")
     assert found.unwritten == 520 - written
+    assert len(desk.recall(include_history=True).history) < 520
+    assert desk.recall(as_of=desk.at(-3601)).omitted == 0
+    assert desk.recall(as_of=desk.at(-1)).omitted == 470

@@ -108,10 +108,11 @@ class SqliteFactReading:
         escaped = beginning.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         found = self._connection.execute(
             "SELECT l.shown_subject, count(DISTINCT l.id) FROM fact_slots l JOIN facts f ON f.slot_id = l.id"
+            " AND f.valid_from <= ? AND f.replaced_at > ?"
             " JOIN items i ON i.id = f.item_id AND i.superseded_by IS NULL AND i.forgotten_at IS NULL"
             " AND (i.expires_at IS NULL OR i.expires_at > ?)"
             f" WHERE l.namespace_id IN ({marks(inside)}) AND l.shown_subject LIKE ? ESCAPE '\\'"
             " GROUP BY l.subject ORDER BY l.subject LIMIT ?",
-            (self._now, *inside, escaped + "%", most),
+            (self._now, self._now, self._now, *inside, escaped + "%", most),
         )
         return tuple((name, count) for name, count in found)
