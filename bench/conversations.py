@@ -83,9 +83,8 @@ def measure(data: Path, folder: Path, *, tuned_only: bool) -> dict[str, Any]:
     encoder.encode("warm", LONG)
     store = SqliteStore(folder / "agora.db", encoder.fingerprint, SystemClock())
     conversations = store.conversations()
-    memory = ConversationMemory(
-        lambda _: conversations, encoder, SystemClock(), SilentLog(), _summarizer(), lambda *_: ()
-    )
+    summarizer = _summarizer()
+    memory = ConversationMemory(lambda _: conversations, encoder, SystemClock(), SilentLog(), summarizer, lambda *_: ())
     began = time.monotonic()
     asked, messages = _append(memory, data, tuned_only=tuned_only)
     appended = time.monotonic() - began
@@ -112,6 +111,7 @@ def measure(data: Path, folder: Path, *, tuned_only: bool) -> dict[str, Any]:
     seconds.sort()
     return {
         "machine": machine.describe(),
+        "summarizer": type(summarizer).__name__,
         "messages": sum(map(len, messages.values())),
         "append_seconds_each": round(appended / sum(map(len, messages.values())), 5),
         "context_seconds_median": round(seconds[len(seconds) // 2], 5),

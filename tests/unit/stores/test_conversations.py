@@ -16,6 +16,7 @@ from agora.maintenance.purge import Purger
 from agora.maintenance.revert import Reverter
 from agora.model.allowance import Allowance, Allowances
 from agora.model.audit import Writer
+from agora.model.crossref import Topic
 from agora.model.deadline import Deadline
 from agora.model.message import MessageDraft
 from agora.model.purge import Unwanted
@@ -23,6 +24,7 @@ from agora.model.selection import Selection
 from agora.ports.transfer import Extract
 from agora.stores.sqlite.audit import verify
 from agora.stores.sqlite.audit_revert import SqliteReverting
+from agora.stores.sqlite.rules import SURROUNDINGS
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, ManualClock, SilentLog
 
@@ -180,3 +182,38 @@ def test_a_reader_of_an_older_release_leaves_a_newer_store_alone(desk: Desk) -> 
     desk.sql("PRAGMA user_version = 99")
     with pytest.raises(StoreVersion), desk.store.conversations().read(soon()):
         pass
+
+
+def test_what_is_said_is_no_change_that_others_are_told_of(desk: Desk) -> None:
+    table = Table(desk)
+    table.say_many(14)
+    note = desk.save("a note")
+    with desk.store.read(soon()) as reading:
+        found = reading.changes(Topic(("p",)), desk.caller("bob", session="s2"), 50)
+    assert [each.id for each in found.newest] == [note.id]
+
+
+def test_a_store_of_messages_alone_is_whole(make_desk: MakeDesk) -> None:
+    desk = make_desk()
+    Table(desk).say_many(14)
+    assert [each for each in desk.store.details()["conditions"] if each["code"] not in SURROUNDINGS] == []
+    desk.store.reindex()
+    with desk.store.read(soon()) as reading:
+        assert reading.vectors.size() == 0
+    desk.close()
+    assert make_desk().problems() == []
+
+
+def test_a_summary_is_worth_no_more_than_the_least_of_what_it_holds(desk: Desk) -> None:
+    table = Table(desk)
+    table.say("from a page", caller=desk.caller(origin="web"))
+    table.say_many(12)
+    summary = table.summary()
+    assert summary is not None
+    assert summary.origin == "web"
+    for number in range(6):
+        table.say(f"later {number}")
+    later = table.summary()
+    assert later is not None
+    assert (later.version, later.origin) == (2, "web")
+    assert desk.problems() == []
