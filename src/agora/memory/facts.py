@@ -228,7 +228,7 @@ def _stands(group: Sequence[Fact], at: datetime | None, now: datetime, known_at:
     return [
         _stand(facts[row], each, facts, beside)
         for row, each in found.items()
-        if facts[row].valid_from != facts[row].valid_to and not facts[row].reverted and facts[row].same
+        if facts[row].valid_from != facts[row].valid_to and not facts[row].reverted and facts[row].purged_rank is None
     ]
 
 

@@ -68,6 +68,9 @@ class Fact:
     """Why it was retracted."""
     reverted: bool = False
     """Taken back by `agora revert`: it counts as never said."""
+    purged_rank: int | None = None
+    """Of one that was purged, whose word it was, as `rank` has it: it has neither value nor savers any more, and still
+    holds its place among the others."""
 
     @property
     def origin(self) -> Origin:

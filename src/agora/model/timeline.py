@@ -61,17 +61,19 @@ class Statement(NamedTuple):
 
 def statement(fact: Fact) -> Statement:
     """A fact as far as time, sameness and authority go."""
+    voices = tuple((rank(saver.origin), to_micros(saver.at)) for saver in fact.savers)
+    purged = fact.purged_rank is not None
     return Statement(
         fact.row,
-        fact.same or None,
+        None if purged else fact.same,
         fact.multi,
         to_micros(fact.valid_from),
         maybe_micros(fact.valid_to),
         maybe_micros(fact.expires_at),
         to_micros(fact.recorded_at),
-        fact.retracted_at is not None or not fact.same,
+        purged or fact.retracted_at is not None,
         fact.reverted,
-        tuple((rank(saver.origin), to_micros(saver.at)) for saver in fact.savers),
+        ((fact.purged_rank, to_micros(fact.recorded_at)),) if fact.purged_rank is not None else voices,
     )
 
 

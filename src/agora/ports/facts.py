@@ -29,9 +29,10 @@ class FactReading(Protocol):
     ) -> tuple[tuple[Fact, ...], int]:
         """Every statement about a subject and a key, in whatever state, purged ones too; None for all of them.
 
-        By subject, key and time. `since`: without what had been replaced by then, which makes no difference to what
-        holds then or later. Of more than `most` subjects with keys, those of which something holds at `since`, pinned
-        first, then those with most sources, then the newest; and how many such there are beside.
+        By subject, key and time; of purged ones there is nothing but the place that they hold (`Fact.purged_rank`).
+        `since`: without what had been replaced by then, which makes no difference to what holds then or later. Of more
+        than `most` subjects with keys, those of which something holds at `since`, pinned first, then those with most
+        sources, then the newest; and how many such there are beside.
         """
         ...
 

@@ -63,6 +63,20 @@ STATISTICS = Place(
     ("term_stats", "term_stats_spare"),
 )
 READS = Place("reads", "which session was given the note", _DELETED, _NO_ROW, ("reads",))
+FACTS = Place(
+    "facts",
+    "the value of a statement, what it is compared by, its end and its expiry",
+    "value, sameness and ends go; its beginning and whose word it was stay while anything is said of the same key",
+    "no purged statement holds anything",
+    ("facts",),
+)
+SLOTS = Place(
+    "fact slots",
+    "subjects and keys of facts",
+    "the row goes with the last statement of it",
+    "no row without a statement that was not purged",
+    ("fact_slots",),
+)
 CONVERSATIONS = Place(
     "conversations",
     "the name of a conversation, how its context is made, the number of its last message",
@@ -139,7 +153,7 @@ LOGS = Place(
 
 PLACES = (
     *(ROWS, TEXTS, SAVERS, TAGS, METADATA, PASSAGES, VECTORS, FULL_TEXT, STATISTICS, READS),
-    *(CONVERSATIONS, SUMMARIES, JOURNAL),
+    *(FACTS, SLOTS, CONVERSATIONS, SUMMARIES, JOURNAL),
     *(KEPT, CALLS, FILE, LOG, UNUSED_INDEX, INDEX, CACHE, LOGS),
 )
 """In the order in which a purge empties them."""

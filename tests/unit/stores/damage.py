@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.unit.stores.statements import tell
+
 from agora.model.backend import ToolDefinition
 from agora.model.calls import CallRow
 from agora.model.deadline import Deadline
@@ -18,7 +20,7 @@ PATIENCE = 20.0
 
 CANONICAL = (
     *("namespaces", "items", "texts", "savers", "item_tags", "pins", "tool_pins", "calls"),
-    *("journal_payload", "journal", "agents", "clients"),
+    *("facts", "fact_slots", "journal_payload", "journal", "agents", "clients"),
 )
 """Tables that a repair never changes; it may add to the last four."""
 
@@ -60,6 +62,21 @@ def pin(desk: Desk) -> None:
     for tool in ("get_file", "put_file"):
         call(desk, tool)
     desk.pin(*(public_id for public_id in desk.found("region") if desk.note(public_id).origin == "user"))
+    state(desk)
+
+
+def state(desk: Desk) -> None:
+    """Facts in every state."""
+    tell(desk, 5432)
+    desk.clock.advance(seconds=1)
+    tell(desk, 5433, until=1000)
+    tell(desk, 5434, "tool", origin="tool")
+    tell(desk, "tea", key="drinks", multi=True)
+    tell(desk, "milk", key="drinks")
+    tell(desk, "tea", "bob", key="drinks")
+    tell(desk, "locked", key="door", lives=1000)
+    desk.forget(tell(desk, "forgotten", key="door").id)
+    tell(desk, "elsewhere", namespace="q", quote="it is elsewhere, they say")
 
 
 def call(desk: Desk, tool: str = "get_file") -> None:
@@ -93,7 +110,7 @@ def canonical(path: Path) -> dict[str, list[tuple[Any, ...]]]:
             if name in there
         }
     # Older stores have no tables of them.
-    return {name: rows for name, rows in found.items() if rows or name not in {"pins", "tool_pins", "calls"}}
+    return {name: rows for name, rows in found.items() if rows or name not in {"pins", "tool_pins", "calls", "facts"}}
 
 
 def kept(before: dict[str, list[tuple[Any, ...]]], after: dict[str, list[tuple[Any, ...]]]) -> bool:
@@ -178,6 +195,13 @@ DAMAGE: dict[str, list[str]] = {
         "UPDATE meta SET value = '9' WHERE key = 'analysis'",
         "DELETE FROM meta WHERE key = 'analysis'",
     ],
+    "fact_ends": [
+        "UPDATE items SET superseded_by = NULL WHERE type = 'fact' AND superseded_by > 0",
+        "UPDATE items SET expires_at = 1 WHERE id = (SELECT max(item_id) FROM facts WHERE multi)",
+        "UPDATE items SET contests = NULL WHERE type = 'fact' AND contests > 0",
+    ],
+    "fact_sameness": ["UPDATE facts SET same = zeroblob(32) WHERE slot_id = 2"],
+    "fact_slot_unused": ["INSERT INTO fact_slots VALUES (99, 1, 'a', 'b', 'A', 'B')"],
     "schema_incomplete": [
         "DROP INDEX items_time",
         "DROP INDEX items_head",
@@ -234,6 +258,13 @@ FATAL: dict[str, list[str]] = {
         "UPDATE savers SET origin = 'agent' WHERE origin = 'user'",
         "UPDATE items SET expires_at = 1 WHERE id = (SELECT item_id FROM pins)",
     ],
+    "fact_without_slot": [
+        "DELETE FROM fact_slots WHERE id = 1",
+        "DELETE FROM facts WHERE slot_id = 1",
+        "UPDATE facts SET value = NULL WHERE slot_id = 1",
+    ],
+    "fact_damaged": ["UPDATE facts SET value = '{' WHERE slot_id = 1"],
+    "fact_pinned_expires": ["INSERT INTO pins SELECT item_id, 1 FROM facts WHERE expires_at > 0"],
     "orphan_tag": ["UPDATE item_tags SET saver = 5 WHERE tag = 'c'"],
     "purged_text": ["UPDATE items SET purged_at = 1 WHERE id = 3"],
     "orphan_payload": ["UPDATE journal_payload SET sequence = 999 WHERE sequence = 2"],

@@ -58,7 +58,7 @@ def test_every_kind_of_damage_to_rows_and_schema_has_a_test() -> None:
 def test_a_message_numbers_the_cases_and_names_three(full: Desk) -> None:
     full.sql("DELETE FROM savers")
     message = next(problem.message for problem in full.problems() if problem.code == "item_without_saver")
-    assert message.startswith("12 notes without provenance: n_")
+    assert message.startswith("20 notes without provenance: n_")
     assert message.count("n_") == 3
     assert message.endswith(", …")
 

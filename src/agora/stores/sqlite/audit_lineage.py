@@ -38,6 +38,7 @@ class Item(NamedTuple):
     expires_at: int | None
     purged_at: int | None
     forget_reason: str | None
+    type: str
     title: str
 
 
@@ -46,6 +47,7 @@ _ITEM = (
     # What ends a fact is drawn from the others of its kind, and drawn anew when one of these is taken back.
     " CASE i.type WHEN 'fact' THEN NULL ELSE i.superseded_by END, i.forgotten_at,"
     " CASE i.type WHEN 'fact' THEN NULL ELSE i.expires_at END, i.purged_at, i.forget_reason,"
+    " i.type,"
     f" coalesce(t.title, substr(t.content, 1, {4 * _OPENING}), '')"
     " FROM items i JOIN namespaces n ON n.id = i.namespace_id LEFT JOIN texts t ON t.item_id = i.id"
 )
@@ -110,7 +112,7 @@ class Lineage:
         )
         keyed = self._connection.execute(
             "SELECT id, superseded_by FROM items WHERE (key IS NULL OR contests IS NOT NULL) AND superseded_by > 0"
-            " AND purged_at IS NULL"
+            " AND type <> 'fact' AND purged_at IS NULL"
         )
         rows = {row for (row,) in (*found, *copies)}
         return sorted(rows | {after for row, after in keyed if row in rows})
@@ -202,7 +204,12 @@ class Lineage:
         return item.expires_at is not None and item.expires_at <= self.now
 
     def replaced(self, item: Item) -> Iterator[Item]:
-        """What a note took the place of: the version before it, and a note of the same text without a key."""
+        """What a note took the place of: the version before it, and a note of the same text without a key.
+
+        Nothing of a fact: what holds once it counts as never said is drawn from the others, and none of them changes.
+        """
+        if item.type == "fact":
+            return
         # By the row number, and by the hash of texts: nothing indexes `superseded_by`.
         found = self._connection.execute(
             # A summary comes from the one before it: when it goes, the older one does not come back.

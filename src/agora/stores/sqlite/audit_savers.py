@@ -15,6 +15,7 @@ from agora.stores.sqlite import fields, fulltext, givers, journal
 from agora.stores.sqlite.audit_history import GIVEN_BACK, REVERTED, WITHDRAWN, Coming, Event, Identity
 from agora.stores.sqlite.audit_lineage import Item
 from agora.stores.sqlite.authority import is_pinned, level
+from agora.stores.sqlite.facts import settling
 from agora.stores.sqlite.journal import Actor, Change, Operation
 
 _SAVERS = (
@@ -66,6 +67,7 @@ class Savers:
             "savers": [each for each in known if _identity(each) in going],
         }
         self._record("withdraw", item, before, after)
+        settling.settle_of(self.connection, item.row, self.actor, self.now)
         if lower != highest and is_pinned(self.connection, item.row):
             # Only what is the user's is pinned.
             self.connection.execute("DELETE FROM pins WHERE item_id = ?", (item.row,))
@@ -91,6 +93,7 @@ class Savers:
         self._set(item, before, _with(before, coming.withdrawal.before, coming.withdrawal.after))
         marks = {"imported": {REVERTED: item.public_id}, GIVEN_BACK: list(coming.sequences)}
         self._record("merge", item, before, self._image(item.row) | marks)
+        settling.settle_of(self.connection, item.row, self.actor, self.now)
 
     def _known(self, row: int) -> list[dict[str, Any]]:
         found = []

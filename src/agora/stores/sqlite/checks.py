@@ -8,6 +8,7 @@ from functools import partial
 
 from agora.stores.sqlite.audit_chain import verified
 from agora.stores.sqlite.checks_content import changed_fields, wrong_contents, wrong_vectors
+from agora.stores.sqlite.checks_facts import wrong_facts
 from agora.stores.sqlite.checks_file import damage, objects, orphans, used_numbers
 from agora.stores.sqlite.checks_fulltext import occurrences, outdated, passages, statistics, unlike_texts
 from agora.stores.sqlite.gateway.calls import verified as calls_verified
@@ -67,6 +68,7 @@ _CHECKS: tuple[tuple[str, _Check], ...] = (
     ("texts and metadata", wrong_contents),
     ("what may change of notes", changed_fields),
     ("vectors", wrong_vectors),
+    ("facts", wrong_facts),
     ("the journal", _journal),
     ("the record of calls", _calls),
     ("the age of the full text", outdated),

@@ -26,6 +26,7 @@ NUMBERED = {
     "vectors": ("vectors.id",),
     "journal": ("journal.sequence", "journal_payload.sequence"),
     "segments": ("segments.id",),
+    "fact_slots": ("fact_slots.id", "facts.slot_id"),
     "calls": ("calls.sequence",),
 }
 """Tables whose numbers never come back, and where else their numbers are kept that nothing was derived from."""

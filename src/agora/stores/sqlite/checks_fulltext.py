@@ -76,10 +76,11 @@ def statistics(connection: sqlite3.Connection) -> Iterator[Problem]:
         sizes: Counter[tuple[int, str]] = Counter()
         words: Counter[tuple[int, str]] = Counter()
         terms: Counter[tuple[int, str, str]] = Counter()
-        for namespace, type_, title, body, length in connection.execute(
+        for namespace, own_type, title, body, length in connection.execute(
             f"SELECT i.namespace_id, i.type, f.c1, f.c2, f.c3 FROM {tables.fulltext}_content f"
             " JOIN passages p ON p.id = f.id JOIN items i ON i.id = p.item_id"
         ):
+            type_ = fulltext.counted_as(own_type)
             sizes[namespace, type_] += 1
             words[namespace, type_] += length
             terms.update((namespace, type_, term) for term in Prepared(title, body, length).terms())

@@ -12,14 +12,22 @@ from agora.errors import Conflict, NoteNotFound
 from agora.model.instants import maybe_micros
 from agora.model.purge import Condemned, Doomed, Unwanted
 from agora.stores.sqlite.authority import outranking
+from agora.stores.sqlite.facts import skeletons
 from agora.stores.sqlite.rows import blocks, namespace_ids, notes_by_row, places
 
 _SHOWN = 20
 _OPENING = 80
 
 # A row of which only the clock was the end, and that made way for the same text, was never forgotten by anybody.
-_FORGOTTEN = "i.forgotten_at IS NOT NULL AND NOT (i.forget_reason IS 'expired' AND ifnull(i.expires_at <= :now, 0))"
-_EXPIRED = "i.superseded_by IS NULL AND ifnull(i.expires_at <= :now, 0)"
+_FORGOTTEN = (
+    "i.forgotten_at IS NOT NULL AND (i.type = 'fact'"
+    " OR NOT (i.forget_reason IS 'expired' AND ifnull(i.expires_at <= :now, 0)))"
+)
+# A fact that has ended, or whose place another one took, is history: only its own expiry says that it is kept no more.
+_EXPIRY = (
+    "(CASE i.type WHEN 'fact' THEN (SELECT f.expires_at FROM facts f WHERE f.item_id = i.id) ELSE i.expires_at END)"
+)
+_EXPIRED = f"(i.type = 'fact' OR i.superseded_by IS NULL) AND ifnull({_EXPIRY} <= :now, 0)"
 
 
 def condemn(connection: sqlite3.Connection, wanted: Unwanted, now: int) -> Condemned:
@@ -28,7 +36,7 @@ def condemn(connection: sqlite3.Connection, wanted: Unwanted, now: int) -> Conde
     gone: list[str] = []
     named = bool(wanted.ids)
     chosen = _named(connection, wanted, inside, gone, now) if named else _matching(connection, wanted, inside, now)
-    groups = _grouped(connection, chosen, inside)
+    groups = _grouped(connection, chosen, inside, now)
     above = [group[0] for group in groups if outranking(connection, group, wanted.origin)]
     groups = tuple(group for group in groups if group[0] not in above)
     protected = tuple(note.id for note in notes_by_row(connection, above).values())
@@ -58,9 +66,25 @@ def older_versions(connection: sqlite3.Connection, row: int) -> list[int]:
     return [old for (old,) in found]
 
 
+def attached(connection: sqlite3.Connection, row: int, now: int) -> list[int]:
+    """Rows that go with one, for they say what it says: statements equal to a fact, summaries that cover a message.
+
+    Of a conversation's summaries, each of which came from the one before it, all go.
+    """
+    summaries = connection.execute(
+        "SELECT s.id FROM items m JOIN items s ON s.namespace_id = m.namespace_id AND s.type = 'summary'"
+        " AND s.key = m.session AND s.purged_at IS NULL WHERE m.id = ? AND m.type = 'message' AND EXISTS"
+        " (SELECT 1 FROM items x JOIN summaries c ON c.item_id = x.id AND m.seq BETWEEN c.first AND c.last"
+        " WHERE x.namespace_id = m.namespace_id AND x.type = 'summary' AND x.key = m.session AND x.purged_at IS NULL)"
+        " ORDER BY s.id DESC",
+        (row,),
+    )
+    return [*(summary for (summary,) in summaries), *skeletons.equal_to(connection, row, now)]
+
+
 def _matching(connection: sqlite3.Connection, wanted: Unwanted, inside: Sequence[int], now: int) -> list[int]:
     values = {"now": now, "before": maybe_micros(wanted.before)}
-    since = {_FORGOTTEN: "i.forgotten_at", _EXPIRED: "i.expires_at"}
+    since = {_FORGOTTEN: "i.forgotten_at", _EXPIRED: _EXPIRY}
     states = [
         f"{state}{'' if wanted.before is None else f' AND {since[state]} < :before'}"
         for state in ((_FORGOTTEN, _EXPIRED) if wanted.expired else (_FORGOTTEN,))
@@ -83,7 +107,7 @@ def _named(
     for public_id in dict.fromkeys(wanted.ids):
         found = connection.execute(
             f"SELECT i.id, i.namespace_id, i.purged_at IS NOT NULL, {_FORGOTTEN}, {_EXPIRED},"
-            " coalesce(i.forgotten_at, i.expires_at) FROM items i WHERE i.public_id = :id",
+            f" coalesce(i.forgotten_at, {_EXPIRY}) FROM items i WHERE i.public_id = :id",
             {"id": public_id, "now": now},
         ).fetchone()
         if found is None or found[1] not in inside:
@@ -115,13 +139,13 @@ def _named(
 
 
 def _grouped(
-    connection: sqlite3.Connection, chosen: Sequence[int], inside: Sequence[int]
+    connection: sqlite3.Connection, chosen: Sequence[int], inside: Sequence[int], now: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Note by note: the chosen row, the older versions of its key, and rows without a key that these replaced."""
+    """Note by note: the chosen row, older versions of its key, what these replaced without a key, what goes with it."""
     keyless: dict[int, list[int]] = defaultdict(list)
     for row, successor in connection.execute(
         f"SELECT id, superseded_by FROM items WHERE namespace_id IN ({places(inside)}) AND key IS NULL"
-        " AND superseded_by > 0 AND purged_at IS NULL",
+        " AND type = 'note' AND superseded_by > 0 AND purged_at IS NULL",
         tuple(inside),
     ):
         keyless[successor].append(row)
@@ -139,7 +163,8 @@ def _grouped(
         if row in taken:
             continue
         versions = [row, *older_versions(connection, row)]
-        group = [each for each in (*versions, *_replaced(versions, keyless, current[row])) if each not in taken]
+        every = (*versions, *_replaced(versions, keyless, current[row]), *attached(connection, row, now))
+        group = [each for each in every if each not in taken]
         taken.update(group)
         groups[row] = tuple(group)
     return tuple(groups[row] for row in sorted(groups))
@@ -158,7 +183,7 @@ def _shown(connection: sqlite3.Connection, groups: Sequence[Sequence[int]]) -> t
         note = notes[group[0]]
         title = note.title or " ".join(note.content[: 4 * _OPENING].split())[:_OPENING]
         since = note.forgotten_at or note.expires_at
-        assert since is not None
+        assert since is not None, "only what is forgotten or expired is chosen"
         state: Literal["forgotten", "expired"] = "expired" if note.forgotten_at is None else "forgotten"
         by = note.savers[0]
         shown.append(Doomed(note.id, note.namespace, title, by.agent, by.origin, state, since, len(group)))

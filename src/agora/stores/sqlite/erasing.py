@@ -10,8 +10,9 @@ from agora.model.caller import Caller
 from agora.stores.sqlite import fulltext, journal
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.authority import outranking
-from agora.stores.sqlite.condemning import is_condemned, older_versions
+from agora.stores.sqlite.condemning import attached, is_condemned, older_versions
 from agora.stores.sqlite.conditions import MARK
+from agora.stores.sqlite.facts import skeletons
 from agora.stores.sqlite.journal import Actor, Change
 from agora.stores.sqlite.standing import NOT_HERE
 
@@ -83,20 +84,28 @@ class Deed:
         actor = ensure_actor(connection, self._caller, self._now)
         notes = versions = 0
         keys: set[tuple[int, str, str]] = set()
+        touched: set[int] = set()
+        # Of all before any of them goes: equal statements lend each other their authority.
+        ranks = skeletons.ranks(connection, (row for group in self._groups for row in group))
         for first, *rest in self._groups:
             if not is_condemned(connection, first, self._now):
                 continue
             # A newer version may have come since: then the older ones are its history, and stay.
             current = connection.execute("SELECT superseded_by IS NULL FROM items WHERE id = ?", (first,)).fetchone()[0]
             known = older_versions(connection, first)
-            rows = [first, *(row for row in rest if current and (row in known or _keyless(connection, row)))]
+            same = attached(connection, first, self._now)
+            rows = [first, *(row for row in rest if row in same)]
+            rows += [row for row in rest if row not in same and current and (row in known or _keyless(connection, row))]
             if outranking(connection, rows, self._caller.origin):
                 continue
+            touched |= {slot for row in rows if (slot := skeletons.leave(connection, row, ranks.get(row))) is not None}
             keys |= {key for row in rows if (key := _blank(connection, row, actor, self._now)) is not None}
             notes, versions = notes + 1, versions + len(rows)
         for key in sorted(keys):
             _release(connection, key)
+        skeletons.clear(connection, sorted(touched), actor, self._now)
         if versions:
+            connection.execute(EMPTY_CONVERSATIONS)
             set_mark(connection, self._mark)
         return notes, versions
 
@@ -113,15 +122,14 @@ class Deed:
 
 def sweep(connection: sqlite3.Connection, mark: str) -> None:
     """Take from skeletons what somebody left with them or gave them since, and delete what belongs to nothing."""
-    skeletons = "SELECT id FROM items WHERE purged_at IS NOT NULL"
-    connection.execute(
-        f"DELETE FROM vectors WHERE passage_id IN (SELECT id FROM passages WHERE item_id IN ({skeletons}))"
-    )
+    purged = "SELECT id FROM items WHERE purged_at IS NOT NULL"
+    skeletons.sweep(connection, purged)
+    connection.execute(f"DELETE FROM vectors WHERE passage_id IN (SELECT id FROM passages WHERE item_id IN ({purged}))")
     for table in _OF_ITEMS:
-        connection.execute(f"DELETE FROM {table} WHERE item_id IN ({skeletons})")
+        connection.execute(f"DELETE FROM {table} WHERE item_id IN ({purged})")
     connection.execute(
         "DELETE FROM journal_payload WHERE length(content) > 0"
-        f" AND sequence IN (SELECT sequence FROM journal WHERE item_id IN ({skeletons}))"
+        f" AND sequence IN (SELECT sequence FROM journal WHERE item_id IN ({purged}))"
     )
     connection.execute(f"{_BLANK} WHERE purged_at IS NOT NULL")
     connection.execute(EMPTY_CONVERSATIONS)
@@ -207,5 +215,7 @@ def loosen(connection: sqlite3.Connection) -> None:
 
 
 def _keyless(connection: sqlite3.Connection, row: int) -> bool:
-    found = connection.execute("SELECT key IS NULL AND purged_at IS NULL FROM items WHERE id = ?", (row,)).fetchone()
+    found = connection.execute(
+        "SELECT key IS NULL AND type = 'note' AND purged_at IS NULL FROM items WHERE id = ?", (row,)
+    ).fetchone()
     return bool(found[0])

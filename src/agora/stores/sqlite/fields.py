@@ -17,11 +17,15 @@ from agora.stores.sqlite.rows import canonical, digest, metadata_of
 
 def mutable(connection: sqlite3.Connection, row: int) -> dict[str, Any]:
     """The fields of an item that a later change may touch, for the journal's images."""
-    confidence, expires_at, metadata, public_id = connection.execute(
-        "SELECT i.confidence, i.expires_at, t.metadata, i.public_id FROM items i JOIN texts t ON t.item_id = i.id"
-        " WHERE i.id = ?",
+    confidence, expires_at, metadata, public_id, type_ = connection.execute(
+        "SELECT i.confidence, i.expires_at, t.metadata, i.public_id, i.type FROM items i"
+        " JOIN texts t ON t.item_id = i.id WHERE i.id = ?",
         (row,),
     ).fetchone()
+    if type_ == "fact":
+        # When it ends for queries is drawn from others too: what was said of it is beside it.
+        kept = connection.execute("SELECT expires_at FROM facts WHERE item_id = ?", (row,)).fetchone()
+        expires_at = None if kept is None else kept[0]
     tags = connection.execute("SELECT DISTINCT tag FROM item_tags WHERE item_id = ? ORDER BY tag", (row,))
     return {
         "metadata": metadata_of(public_id, metadata),
@@ -84,7 +88,14 @@ def set_fields(
 ) -> None:
     """Give an item these fields; what each saver gave stays that saver's."""
     set_metadata(connection, row, metadata)
-    connection.execute("UPDATE items SET confidence = ?, expires_at = ? WHERE id = ?", (confidence, expires_at, row))
+    connection.execute("UPDATE items SET confidence = ? WHERE id = ?", (confidence, row))
+    set_expiry(connection, row, expires_at)
+
+
+def set_expiry(connection: sqlite3.Connection, row: int, expires_at: int | None) -> None:
+    """Say until when an item is kept; whoever says it of a fact settles it then."""
+    if not connection.execute("UPDATE facts SET expires_at = ? WHERE item_id = ?", (expires_at, row)).rowcount:
+        connection.execute("UPDATE items SET expires_at = ? WHERE id = ?", (expires_at, row))
 
 
 def lower_tags(connection: sqlite3.Connection, row: int) -> None:

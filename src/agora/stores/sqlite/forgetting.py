@@ -57,6 +57,7 @@ def forget(connection: sqlite3.Connection, selection: Selection, caller: Caller,
     for row in choice.again:
         # Else whoever forgot it first could bring back what the caller wants gone.
         _record(connection, row, "forget", actor, now, {"reason": selection.reason})
+        settling.settle_of(connection, row, actor, now)
     return _outcome(connection, choice, dry_run=False)
 
 
@@ -111,7 +112,8 @@ def restore(
             continue
         found = connection.execute(
             "SELECT i.id, n.id, n.name, t.title, t.content, i.forgotten_at, i.superseded_by, i.key,"
-            f" i.contests, i.expires_at IS NOT NULL AND i.expires_at <= ?, {rows.FOUND} FROM items i"
+            f" i.contests, i.type <> 'fact' AND i.expires_at IS NOT NULL AND i.expires_at <= ?, {rows.FOUND}, i.type"
+            " FROM items i"
             " JOIN namespaces n ON n.id = i.namespace_id"
             f" JOIN texts t ON t.item_id = i.id WHERE i.public_id = ? AND i.namespace_id IN ({rows.places(visible)})",
             (now, public_id, *visible),
@@ -119,7 +121,8 @@ def restore(
         if found is None:
             unknown.append(public_id)
             continue
-        row, namespace_id, namespace, title, content, forgotten_at, superseded_by, key, contests, ended, noted = found
+        row, namespace_id, namespace, title, content, forgotten_at, superseded_by, key, contests, *rest = found
+        ended, noted, type_ = rest
         if ended:
             expired.append(public_id)
             continue
@@ -129,8 +132,8 @@ def restore(
         if rank(caller.origin) > forgotten_by(connection, row) or tells_of_forgotten(connection, row):
             protected.append(public_id)
             continue
-        # What is contested stands beside the rows of its text.
-        current = superseded_by is None and contests is None and noted
+        # What is contested stands beside the rows of its text, and so does what is no note.
+        current = superseded_by is None and contests is None and type_ == "note"
         twin = heads.of_text(connection, namespace_id, content, now) if current else None
         if twin is not None and (key is None or twin.key is None):
             duplicates[public_id] = twin.public_id
@@ -140,10 +143,11 @@ def restore(
         connection.execute("UPDATE items SET forgotten_at = NULL, forget_reason = NULL WHERE id = ?", (row,))
         if superseded_by is None and noted:
             fulltext.put_back(connection, row, namespace_id, "note", title, content)
-        (restored if superseded_by is None else superseded).append(public_id)
         _record(connection, row, "restore", actor, now, {})
         connection.execute("UPDATE facts SET reverted = 0 WHERE item_id = ?", (row,))
         settling.settle_of(connection, row, actor, now)
+        after = connection.execute("SELECT superseded_by FROM items WHERE id = ?", (row,)).fetchone()[0]
+        (restored if after is None else superseded).append(public_id)
     return Restored(
         restored=tuple(restored),
         superseded=tuple(superseded),
@@ -235,11 +239,12 @@ def _named(
     candidates = []
     for public_id in dict.fromkeys(selection.ids):
         found = connection.execute(
-            "SELECT i.id, i.forgotten_at IS NOT NULL, i.expires_at IS NOT NULL AND i.expires_at <= ?"
+            "SELECT i.id, i.forgotten_at IS NOT NULL, i.type <> 'fact' AND ifnull(i.expires_at <= ?, 0)"
             f" FROM items i WHERE i.public_id = ? AND {' AND '.join(conditions)}",
             (now, public_id, *values),
         ).fetchone()
-        # A superseded version may be forgotten by id; an expired row is gone already.
+        # A superseded version may be forgotten by id, and so may a fact that has ended: it is history. An expired note
+        # is gone already.
         if found is None or found[2]:
             choice.unknown.append(public_id)
         elif found[1]:

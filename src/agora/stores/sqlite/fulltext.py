@@ -28,6 +28,11 @@ _SAID_SINCE = 3
 """The first schema that says which version of the analysis built the full text; before it there was only the first."""
 
 
+def counted_as(type_: str) -> str:
+    """The type under which the words of an item are counted: facts are found among notes, with the same scores."""
+    return "note" if type_ == "fact" else type_
+
+
 class Tables(NamedTuple):
     """A full text and the statistics that belong to it, by the names of their tables."""
 
@@ -81,6 +86,7 @@ def add(  # noqa: PLR0913 - which item, and where to
     `layout`: the one that `tables` are for; None for the active one.
     """
     _insert(connection, row, namespace_id, passages, tables, layout)
+    type_ = counted_as(type_)
     connection.executemany(
         f"INSERT INTO {tables.terms} VALUES (?, ?, ?, ?)"
         " ON CONFLICT (namespace_id, type, term) DO UPDATE SET passages = passages + excluded.passages",
@@ -118,6 +124,7 @@ def take_out(
 ) -> None:
     """Take passages of one item out of one full text and its statistics; those that are not in it are no error."""
     gone: list[Prepared] = []
+    type_ = counted_as(type_)
     for passage_id in passages:
         found = connection.execute(
             f"SELECT title, body, words FROM {tables.fulltext} WHERE rowid = ?", (passage_id,)
@@ -201,7 +208,8 @@ def _build(
     words: Counter[tuple[int, str]] = Counter()
     counts: Counter[tuple[int, str]] = Counter()
     terms: Counter[tuple[int, str, str]] = Counter()
-    for row, title, content, namespace_id, type_ in findable:
+    for row, title, content, namespace_id, own_type in findable:
+        type_ = counted_as(own_type)
         prepared = prepare(title, content, spans(connection, row, layout))
         _insert(connection, row, namespace_id, prepared, tables, layout)
         counts[namespace_id, type_] += len(prepared)

@@ -10,6 +10,7 @@ from agora.model.selection import Pinned
 from agora.stores.sqlite import fields, journal, rows
 from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.authority import is_pinned, level
+from agora.stores.sqlite.facts import settling
 from agora.stores.sqlite.journal import Change
 
 
@@ -42,13 +43,14 @@ def pin(connection: sqlite3.Connection, ids: Sequence[str], caller: Caller, now:
             before = fields.mutable(connection, row) | {"pinned": not pinned}
             if pinned:
                 connection.execute("INSERT INTO pins VALUES (?, ?)", (row, now))
-                connection.execute("UPDATE items SET expires_at = NULL WHERE id = ?", (row,))
+                fields.set_expiry(connection, row, None)
             else:
                 connection.execute("DELETE FROM pins WHERE item_id = ?", (row,))
             after = fields.mutable(connection, row) | {"pinned": pinned}
             operation: journal.Operation = "pin" if pinned else "unpin"
             change = Change(now, namespace_id, namespace, operation, row, public_id, exact, before, after)
             journal.append(connection, change, actor)
+            settling.settle_of(connection, row, actor, now)
             lists["changed"].append(public_id)
     kept = {name: tuple(listed) for name, listed in lists.items()}
     return Pinned(pinned=pinned, sequence=journal.head(connection), **kept)

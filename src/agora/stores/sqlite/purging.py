@@ -31,6 +31,7 @@ from agora.stores.sqlite.condemning import condemn
 from agora.stores.sqlite.conditions import MARK
 from agora.stores.sqlite.connection import LOCK_FILE, Database
 from agora.stores.sqlite.erasing import LAST, Deed, batches, forget_calls, loosen, sweep
+from agora.stores.sqlite.facts import skeletons
 from agora.stores.sqlite.fulltext import CURRENT, SPARE
 from agora.stores.sqlite.migrations import check_version
 from agora.stores.sqlite.ticket import queue_of
@@ -67,6 +68,8 @@ _REMAINS = {
     places.STATISTICS.name: "SELECT (SELECT count(*) FROM term_stats WHERE passages <= 0)"
     " + (SELECT count(*) FROM term_stats_spare WHERE passages <= 0)",
     places.READS.name: _OWN.format("reads"),
+    places.FACTS.name: skeletons.LEFT_FACTS,
+    places.SLOTS.name: skeletons.LEFT_SLOTS,
     places.CONVERSATIONS.name: "SELECT count(*) FROM conversations c WHERE NOT EXISTS (SELECT 1 FROM items i"
     " WHERE i.type = 'message' AND i.namespace_id = c.namespace_id AND i.session = c.session)",
     places.SUMMARIES.name: _OWN.format("summaries"),

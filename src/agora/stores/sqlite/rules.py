@@ -73,6 +73,18 @@ _FILE = (
 )
 _INDEX = "builds the vector index anew, as `agora reindex` does"
 
+_SETTLE = "draws the ends of statements anew from all that was said of the same key"
+
+UNUSED_SLOT = (
+    # A fact that has lost what it states may be of any of them.
+    "SELECT l.id FROM fact_slots l WHERE NOT EXISTS (SELECT 1 FROM facts f JOIN items i ON i.id = f.item_id"
+    " WHERE f.slot_id = l.id AND i.purged_at IS NULL) AND NOT EXISTS (SELECT 1 FROM items i"
+    " WHERE i.type = 'fact' AND i.purged_at IS NULL AND i.id NOT IN (SELECT item_id FROM facts))"
+)
+
+FACTS_SINCE = 7
+"""The first schema with facts."""
+
 _FIRST = (
     Kind("unreadable", "a check could not be made", _FILE, "makes the file anew, if every note can be read"),
     Kind("file_damaged", "SQLite finds the file damaged", _FILE, "makes the file anew, if every note can be read"),
@@ -158,19 +170,22 @@ RULES = (
         " WHERE item_id = i.id AND operation IN ('forget', 'expire', 'restore')) WHERE i.purged_at IS NULL"
         " AND (i.forgotten_at IS NULL) <> (j.operation = 'restore')"
         " UNION SELECT i.public_id FROM journal j JOIN items i ON i.id = j.item_id"
+        # What ends facts is drawn from all of them, and checked against that.
         " WHERE j.operation IN ('supersede', 'settle') AND i.superseded_by IS NULL AND i.purged_at IS NULL"
+        " AND i.type <> 'fact'"
         " UNION SELECT i.public_id FROM items i WHERE i.purged_at IS NULL AND i.forgotten_at IS NOT NULL AND NOT EXISTS"
         " (SELECT 1 FROM journal j WHERE j.item_id = i.id AND j.operation IN ('forget', 'expire'))"
         f" AND NOT {_IMPORTED.format('i')}"
         " UNION SELECT i.public_id FROM items i WHERE i.purged_at IS NULL AND i.superseded_by IS NOT NULL"
-        " AND NOT EXISTS (SELECT 1 FROM journal j WHERE j.item_id = i.id AND j.operation IN ('supersede', 'settle'))"
+        " AND i.type <> 'fact' AND NOT EXISTS"
+        " (SELECT 1 FROM journal j WHERE j.item_id = i.id AND j.operation IN ('supersede', 'settle'))"
         f" AND NOT {_IMPORTED.format('i')}",
     ),
     Rule(
         Kind("contest_unlike_journal", "notes that are contested where the journal says otherwise", TRUST),
         "SELECT i.public_id FROM items i JOIN journal j ON j.item_id = i.id AND j.operation = 'save'"
         " JOIN journal_payload p ON p.sequence = j.sequence WHERE i.purged_at IS NULL AND json_valid(p.after)"
-        " AND (i.contests IS NULL) <> (json_extract(p.after, '$.contests') IS NULL)",
+        " AND i.type <> 'fact' AND (i.contests IS NULL) <> (json_extract(p.after, '$.contests') IS NULL)",
     ),
     Rule(
         Kind("broken_contest", "contested notes that stand beside nothing of their key", RESTORE),
@@ -190,7 +205,7 @@ RULES = (
     Rule(
         Kind("pin_without_user", "pinned notes that are not the user's, or that expire", TRUST),
         "SELECT i.public_id FROM pins n JOIN items i ON i.id = n.item_id WHERE i.purged_at IS NOT NULL"
-        " OR i.expires_at IS NOT NULL"
+        " OR (i.expires_at IS NOT NULL AND i.type <> 'fact')"
         " OR NOT EXISTS (SELECT 1 FROM savers s WHERE s.item_id = i.id AND s.origin = 'user')",
         since=4,
     ),
@@ -202,7 +217,8 @@ RULES = (
         # rows, keep a succession from running in a circle: an import may bring the past after the present.
         # What is contested makes way for what stands, which may be older.
         # A purge takes the key and then the neighbours from a skeleton, in two transactions.
-        " WHERE (i.superseded_by <> 0 AND (i.key IS NOT NULL OR i.purged_at IS NULL)"
+        # Facts have no versions: what takes the place of one is another statement.
+        " WHERE (i.type <> 'fact' AND i.superseded_by <> 0 AND (i.key IS NOT NULL OR i.purged_at IS NULL)"
         "  AND (after.key IS NULL OR after.key <> ifnull(i.key, after.key)"
         "  OR (i.key IS NOT NULL AND i.contests IS NULL AND after.version <= i.version)"
         "  OR after.namespace_id <> i.namespace_id))"
@@ -234,6 +250,25 @@ RULES = (
         " WHERE s.sequence IS NOT (SELECT max(sequence) FROM journal j WHERE j.namespace_id = n.id)",
     ),
     Rule(
+        Kind("fact_without_slot", "facts that are of nothing, or without what they state", RESTORE),
+        "SELECT i.public_id FROM items i LEFT JOIN facts f ON f.item_id = i.id"
+        " LEFT JOIN fact_slots l ON l.id = f.slot_id WHERE i.type = 'fact' AND i.purged_at IS NULL"
+        " AND (f.value IS NULL OR l.id IS NULL OR l.namespace_id <> i.namespace_id)"
+        " UNION SELECT i.public_id FROM facts f JOIN items i ON i.id = f.item_id WHERE i.type <> 'fact'",
+        since=FACTS_SINCE,
+    ),
+    Rule(
+        Kind("fact_slot_unused", "subjects with keys of which nothing is stated", REPAIR, _SURPLUS),
+        UNUSED_SLOT,
+        since=FACTS_SINCE,
+    ),
+    Rule(
+        Kind("fact_pinned_expires", "pinned facts that expire", TRUST),
+        "SELECT i.public_id FROM pins n JOIN facts f ON f.item_id = n.item_id JOIN items i ON i.id = n.item_id"
+        " WHERE f.expires_at IS NOT NULL",
+        since=FACTS_SINCE,
+    ),
+    Rule(
         Kind("orphan_payload", "payloads of changes that the journal does not hold", TRUST),
         "SELECT sequence FROM journal_payload WHERE sequence NOT IN (SELECT sequence FROM journal)",
     ),
@@ -253,6 +288,9 @@ _LAST = (
         REPAIR,
         "has the model make them anew",
     ),
+    Kind("fact_damaged", "facts whose value cannot be read", RESTORE),
+    Kind("fact_sameness", "facts that are compared by something else than their value", REPAIR, "makes it anew"),
+    Kind("fact_ends", "facts that queries find longer or shorter than they hold", REPAIR, _SETTLE),
     Kind("journal_broken", "the journal is not whole", TRUST),
     Kind("calls_broken", "the record of calls of other servers' tools is not whole", TRUST),
     Kind("fulltext_outdated", "the full text was built by another release", REPAIR, _FULLTEXT),

@@ -73,21 +73,20 @@ class Remember:
         slot = found.slot or slots.ensure(connection, namespace_id, draft.subject, draft.key)
         row = self._insert(connection, namespace_id, slot, found, actor, self.embedded)
         told = {"subject": draft.subject, "key": draft.key, "value": draft.value}
+        told |= fields.mutable(connection, row)
         sequence = self._record(connection, namespace_id, "save", row, actor, told)
-        settled = settling.settle(connection, slot, actor, now, but=row, since=found.since)
+        settled = settling.settle(connection, slot, actor, now, but=(row,), since=found.since)
         return self._told(connection, settled, row, found, sequence)
 
     def _join(
         self, connection: sqlite3.Connection, namespace_id: int, found: Place, row: int, actor: Actor
     ) -> Remembered:
-        before = connection.execute("SELECT expires_at FROM facts WHERE item_id = ?", (row,)).fetchone()[0]
-        after = fields.later(before, maybe_micros(self.draft.expires_at))
-        connection.execute("UPDATE facts SET expires_at = ? WHERE item_id = ?", (after, row))
+        before = fields.mutable(connection, row)
+        fields.set_expiry(connection, row, fields.later(before["expires_at"], maybe_micros(self.draft.expires_at)))
         connection.execute("UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?", (self.now, row))
         self._add_saver(connection, row, actor)
-        sequence = self._record(
-            connection, namespace_id, "merge", row, actor, {"expires_at": after}, {"expires_at": before}
-        )
+        after = fields.mutable(connection, row)
+        sequence = self._record(connection, namespace_id, "merge", row, actor, after, before)
         joined = next(each for each in found.known if each.row == row)
         if after != before or rank(self.caller.origin) < joined.rank(NEVER):
             # Its word counts more than before, or for longer.

@@ -8,7 +8,7 @@ at which instant is `agora.model.timeline`'s to say.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,28 +56,57 @@ def settle(
     actor: Actor,
     now: int,
     *,
-    but: int | None = None,
+    but: Container[int] = (),
     since: int = slots.ALWAYS,
 ) -> Settled:
     """Bring the ends of the statements of a slot up to date; each that changes is a change of the journal.
 
-    `but`: a row that is written in this transaction, whose own entry says enough. `since`: where only a statement was
+    `but`: rows that are written in this transaction, whose own entries say enough. `since`: where only a statement was
     added, its beginning: nothing changes for what had been replaced by then.
     """
     known = slots.statements(connection, slot, since)
-    wanted, replaced = ends(known, now)
+    settled = Settled(known, *ends(known, now))
+    for row, (before, after) in _compared(connection, slot, settled, since).items():
+        if before != after:
+            _write(connection, row, before, after, now)
+            if row not in but:
+                _record(connection, row, before, after, actor, now)
+    return settled
+
+
+def mend(connection: sqlite3.Connection, slot: int, now: int) -> int:
+    """As `settle`, of the rows alone: neither journal nor full text are touched; how many had other ends."""
+    known = slots.statements(connection, slot)
+    found = _compared(connection, slot, Settled(known, *ends(known, now)), slots.ALWAYS)
+    for row, (before, after) in found.items():
+        if before != after:
+            [at] = connection.execute("SELECT superseded_at FROM items WHERE id = ?", (row,)).fetchone()
+            _set(connection, row, after, now if at is None else at)
+    return len(found)
+
+
+def astray(connection: sqlite3.Connection, slot: int, now: int) -> list[int]:
+    """Statements of a slot whose ends are not those that they should have."""
+    known = slots.statements(connection, slot)
+    return list(_compared(connection, slot, Settled(known, *ends(known, now)), slots.ALWAYS, write=False))
+
+
+def _compared(
+    connection: sqlite3.Connection, slot: int, settled: Settled, since: int, *, write: bool = True
+) -> dict[int, tuple[Ends, Ends]]:
+    """The ends that statements have and should have, where these differ; when they are replaced is written at once."""
+    found = {}
     for row, superseded_by, expires_at, contests, there, replaced_at in connection.execute(
         _STANDING, (slot, since)
     ).fetchall():
-        if replaced[row] != replaced_at:
-            connection.execute("UPDATE facts SET replaced_at = ? WHERE item_id = ?", (replaced[row], row))
-        before, after = Ends(superseded_by, expires_at, contests), wanted[row]
-        if before == after or not there:
-            continue
-        _write(connection, row, before, after, now)
-        if row != but:
-            _record(connection, row, before, after, actor, now)
-    return Settled(known, wanted, replaced)
+        before, after = Ends(superseded_by, expires_at, contests), settled.ends[row]
+        misplaced = settled.replaced[row] != replaced_at
+        if misplaced and write:
+            connection.execute("UPDATE facts SET replaced_at = ? WHERE item_id = ?", (settled.replaced[row], row))
+        # What is forgotten gets its own ends when it comes back.
+        if misplaced or (before != after and there):
+            found[row] = (before, after if there else before)
+    return found
 
 
 def settle_of(connection: sqlite3.Connection, row: int, actor: Actor, now: int) -> None:
@@ -106,11 +135,15 @@ def ends(known: Sequence[Statement], now: int) -> tuple[dict[int, Ends], dict[in
     return found, replaced
 
 
-def _write(connection: sqlite3.Connection, row: int, before: Ends, after: Ends, now: int) -> None:
+def _set(connection: sqlite3.Connection, row: int, after: Ends, now: int) -> None:
     connection.execute(
         "UPDATE items SET superseded_by = ?, superseded_at = ?, expires_at = ?, contests = ? WHERE id = ?",
         (after.superseded_by, None if after.superseded_by is None else now, *after[1:], row),
     )
+
+
+def _write(connection: sqlite3.Connection, row: int, before: Ends, after: Ends, now: int) -> None:
+    _set(connection, row, after, now)
     if (before.superseded_by is None) == (after.superseded_by is None):
         return
     namespace_id, title, content = connection.execute(

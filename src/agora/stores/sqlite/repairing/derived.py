@@ -9,9 +9,11 @@ from dataclasses import asdict
 
 from agora.model.profile import Fingerprint
 from agora.stores.sqlite.checks_content import bad_vectors, digests, misplaced
+from agora.stores.sqlite.checks_facts import last_changed, unlike
+from agora.stores.sqlite.facts import settling, skeletons
 from agora.stores.sqlite.fulltext import LAYOUT
 from agora.stores.sqlite.rows import FOUND, blocks, places
-from agora.stores.sqlite.rules import SURPLUS_METADATA, SURPLUS_PASSAGE, SURPLUS_VECTOR
+from agora.stores.sqlite.rules import SURPLUS_METADATA, SURPLUS_PASSAGE, SURPLUS_VECTOR, UNUSED_SLOT
 from agora.text.identity import content_hash, normal_hash
 from agora.text.ids import new_id
 
@@ -94,6 +96,18 @@ def metadata(connection: sqlite3.Connection) -> int:
         )
         changed += 1
     return changed
+
+
+def facts(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Compare statements by their values, draw their ends anew, delete what nothing is stated of; slots, statements."""
+    wrong = unlike(connection)
+    connection.executemany("UPDATE facts SET same = ? WHERE item_id = ?", wrong)
+    [gone] = connection.execute(f"SELECT count(*) FROM ({UNUSED_SLOT})").fetchone()
+    if gone:
+        skeletons.clear_unused(connection)
+    # As of when they were last drawn: what the clock has ended since needs no other ends.
+    settled = sum(settling.mend(connection, slot, at) for slot, at in last_changed(connection).items())
+    return gone, len({row for _, row in wrong}) + settled
 
 
 def sequences(connection: sqlite3.Connection) -> int:

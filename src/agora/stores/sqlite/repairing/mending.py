@@ -91,16 +91,19 @@ class _Job:
         self._count("gave the store a new identity", derived.identity(connection, self._now))
         self._count("made {} hashes for likeness anew", derived.hashes(connection))
         self._count("made the index of metadata of {} notes anew", derived.metadata(connection))
+        unused, drawn = derived.facts(connection)
+        self._count("deleted {} subjects with keys of which nothing was stated", unused)
+        self._count("drew the ends of {} facts anew", drawn)
         self._count("took the last change of {} namespaces from the journal", derived.sequences(connection))
         wrong = derived.vectors(connection)
         surplus, made = derived.passages(connection)
         self._count("deleted {} vectors that were wrong", wrong)
         self._count("deleted {} passages that were wrong", surplus)
         self._count("gave {} texts a passage", made)
-        if self.codes & _FULLTEXT or surplus or made or encoder:
+        if self.codes & _FULLTEXT or surplus or made or encoder or drawn:
             self.done.append(f"built the full text anew: {fulltext.rebuild(connection)} passages")
         if self.done:
-            touched = bool(wrong or surplus or made or encoder or "file_damaged" in self.codes)
+            touched = bool(wrong or surplus or made or encoder or drawn or "file_damaged" in self.codes)
             record(connection, {"done": self.done}, self._now, vectors=touched)
         return self.done
 
