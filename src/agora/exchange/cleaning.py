@@ -45,10 +45,14 @@ def clean_version(version: Version, guard: Guard) -> tuple[Version, Counter[str]
         raise SecretRefused({"namespace": sorted(place.replaced)})
     given: dict[str, Any] = {name: getattr(version, name) for name in _NAMES}
     given["savers"] = [{name: getattr(giver, name) for name in _SAVER} for giver in version.savers]
+    if version.fact is not None:
+        given["fact"] = {name: getattr(version.fact, name) for name in _FACT}
     checked = guard.fields(given, folded=_FOLDED)
     if not checked.replaced:
         return version, checked.replaced
     found = checked.value
+    if version.fact is not None:
+        found["fact"] = replace(version.fact, **found["fact"])
     savers = tuple(
         replace(giver, **clean | {"tags": tuple(dict.fromkeys(clean["tags"]))})
         for giver, clean in zip(version.savers, found.pop("savers"), strict=True)
@@ -58,6 +62,7 @@ def clean_version(version: Version, guard: Guard) -> tuple[Version, Counter[str]
 
 
 _NAMES = ("content", "title", "kind", "key", "metadata", "session", "speaker", "forget_reason")
+_FACT = ("subject", "key", "value")
 _SAVER = ("agent", "client", "client_version", "token", "session", "given", "tags")
 _FOLDED = frozenset({"namespace", "tags"})
 """Here these have lost their case long ago."""

@@ -17,8 +17,14 @@ Version: `id`, `type`, `namespace`, `kind`, `key`, `version` (number within its 
 `confidence`, `session`, `seq`, `speaker`, `occurred_at`, `created_at`, `updated_at`, `expires_at`, `supersedes` (id),
 `superseded_by` (id), `superseded_at`, `replaces` (of everything it superseded: `id`, `sha256` of the text),
 `forgotten_at`, `forget_reason`, `purged_at` (then there is no `content`), `contests` (id of what it stands beside; its
-own if that is not in the store), `pinned_at`, `savers`, and with vectors `passages`
+own if that is not in the store), `pinned_at`, `fact`, `summary`, `strategy` (of a message's conversation, where one was
+chosen), `savers`, and with vectors `passages`
 (`start` and `stop` in code points of the content, `vector`: little-endian float32 in base64).
+Of a fact: `subject`, `key`, `value` (none if it was purged), `valid_from`, `valid_to`, `expires_at`, `multi`, `quoted`
+(the content is the words that it was taken from), `reverted`, `rank` (of the origin of a purged one: 0 is the user's).
+What takes its place is not told: it is drawn from all facts of the same subject and key. A message has `session`, `seq`
+and, as its `kind`, the role. Of a summary, whose key is the session: `first` and `last` of the messages that it covers,
+`written_by`.
 Each saver, the first first: `agent`, `client`, `client_version`, `token` (its name), `session`, `origin`, `first_at`,
 `last_at`, `times`, `given` (title, metadata, confidence as this saver gave them, and tags that are this saver's alone),
 `tags` (that this saver gave).
@@ -34,13 +40,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from agora import __version__
-from agora.ports.transfer import Extract, Giver, Outgoing, Version
+from agora.ports.transfer import Extract, Giver, Outgoing, Stated, Version
 
 FORMAT = "agora-export"
 FORMAT_VERSION = 1
@@ -113,6 +120,9 @@ def record_of(version: Version) -> dict[str, Any]:
         "purged_at": moment(version.purged_at),
         "contests": version.contests,
         "pinned_at": moment(version.pinned_at),
+        "fact": None if version.fact is None else _fact(version.fact),
+        "summary": None if version.summary is None else asdict(version.summary),
+        "strategy": version.strategy,
         "savers": [_saver(giver) for giver in version.savers],
         "passages": [
             {
@@ -156,6 +166,15 @@ def moment(at: datetime | None) -> str | None:
     if at is None:
         return None
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _fact(fact: Stated) -> dict[str, Any]:
+    times = ("valid_from", "valid_to", "expires_at")
+    return _filled(
+        asdict(fact)
+        | {name: moment(getattr(fact, name)) for name in times}
+        | {name: getattr(fact, name) or None for name in ("multi", "quoted", "reverted")}
+    )
 
 
 def _saver(giver: Giver) -> dict[str, Any]:

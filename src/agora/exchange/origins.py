@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agora.model.caller import Origin, lowest
+from agora.model.caller import Origin, lowest, rank
 from agora.ports.transfer import Giver, Version
 
 
@@ -11,6 +11,8 @@ def lowered(version: Version, most: Origin) -> tuple[Version, int]:
 
     A file can say anything: whoever imports it vouches for it, with their own authority and no other's.
     """
+    if version.fact is not None and version.fact.rank is not None and version.fact.rank < rank(most):
+        version = replace(version, fact=replace(version.fact, rank=rank(most)))
     high = [giver for giver in version.savers if lowest(giver.origin, most) != giver.origin]
     if not high:
         return version, 0

@@ -14,19 +14,23 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 
 from agora.model.caller import Origin
+from agora.model.fact import Value
+from agora.model.message import Strategy
 from agora.model.profile import Span
 from agora.ports.encoder import Vector
-from agora.ports.transfer import Giver, Replaced, Version
+from agora.ports.transfer import Covered, Giver, Replaced, Stated, Version
 from agora.text.ids import is_id
 
 T = TypeVar("T")
 
-TYPES = ("note",)
-"""What this release can take in: the other types have tables of their own."""
+TYPES = {"note": "n", "fact": "f", "message": "m", "summary": "s"}
+"""What this release can take in, and how their ids begin."""
 
 _BROKEN = re.compile("[\ud800-\udfff\0]")
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _MOST = 2**62
+_VALUE = 16_384
+"""Bytes of the longest value that a fact may have."""
 
 
 class BadLine(ValueError):
@@ -62,7 +66,7 @@ def version_of(record: Mapping[str, Any], dimension: int) -> Version:
     fields = _Fields(record, "")
     found = Version(
         id=fields.take("id", _id),
-        type=fields.take("type", _one_of(TYPES)),
+        type=fields.take("type", _one_of(tuple(TYPES))),
         namespace=fields.take("namespace", _name),
         kind=fields.take("kind", _kind),
         key=fields.maybe("key", _name),
@@ -87,6 +91,9 @@ def version_of(record: Mapping[str, Any], dimension: int) -> Version:
         purged_at=fields.maybe("purged_at", _instant),
         contests=fields.maybe("contests", _id),
         pinned_at=fields.maybe("pinned_at", _instant),
+        fact=fields.maybe("fact", _stated),
+        summary=fields.maybe("summary", _covered),
+        strategy=fields.maybe("strategy", _one_of(get_args(Strategy))),
         savers=tuple(_giver(each) for each in fields.take("savers", _list)),
         passages=tuple(_passage(each, dimension) for each in fields.maybe("passages", _list) or ()),
     )
@@ -98,6 +105,7 @@ def version_of(record: Mapping[str, Any], dimension: int) -> Version:
 def _check(version: Version) -> None:
     if (version.content is None) != (version.purged_at is not None):
         raise BadLine("content: must be there unless the version was purged")
+    _check_type(version)
     if version.content is not None and not version.savers:
         raise BadLine("savers: there must be one at least")
     identities = [(each.agent, each.client, each.client_version, each.token, each.session, each.origin)
@@ -111,6 +119,60 @@ def _check(version: Version) -> None:
     size = len(version.content or "")
     if any(not 0 <= span.start <= span.stop <= size for span, _ in version.passages):
         raise BadLine("passages: must lie within the content")
+
+
+def _check_type(version: Version) -> None:
+    if not is_id(version.id, TYPES[version.type]):
+        raise BadLine(f"id: must begin with {TYPES[version.type]}_ for a {version.type}")
+    if version.type == "fact":
+        _check_fact(version)
+    parts = {"fact": version.fact, "summary": version.summary}
+    for name, part in parts.items():
+        if part is not None and version.type != name:
+            raise BadLine(f"{name}: is for the type of this name")
+        if part is None and version.type == name and version.content is not None:
+            raise BadLine(f"{name}: must be there unless it was purged")
+    if version.type == "message" and version.content is not None and not (version.session and version.seq):
+        raise BadLine("seq: a message needs a session and a number in it")
+    if version.type == "summary" and version.content is not None and version.key is None:
+        raise BadLine("key: a summary needs the name of its conversation")
+
+
+def _check_fact(version: Version) -> None:
+    drawn = (version.expires_at, version.superseded_by, version.superseded_at, version.supersedes, version.contests)
+    if version.key is not None or any(each is not None for each in drawn):
+        raise BadLine("fact: has its key, and what ends it, in the field of this name alone")
+    if version.fact is not None and (version.fact.value is None) != (version.content is None):
+        raise BadLine("fact.value: must be there unless it was purged")
+
+
+def _stated(record: Any) -> Stated:  # noqa: ANN401 - JSON
+    fields = _Fields(record, "fact.")
+    found = Stated(
+        subject=fields.take("subject", _name),
+        key=fields.take("key", _name),
+        value=fields.maybe("value", _value),
+        valid_from=fields.take("valid_from", _instant),
+        valid_to=fields.maybe("valid_to", _instant),
+        expires_at=fields.maybe("expires_at", _instant),
+        multi=fields.maybe("multi", _flag) or False,
+        quoted=fields.maybe("quoted", _flag) or False,
+        reverted=fields.maybe("reverted", _flag) or False,
+        rank=fields.maybe("rank", _whole),
+    )
+    fields.no_more()
+    if found.valid_to is not None and found.valid_to < found.valid_from:
+        raise BadLine("fact.valid_to: must not be before valid_from")
+    return found
+
+
+def _covered(record: Any) -> Covered:  # noqa: ANN401 - JSON
+    fields = _Fields(record, "summary.")
+    found = Covered(fields.take("first", _count), fields.take("last", _count), fields.take("written_by", _name))
+    fields.no_more()
+    if found.last < found.first:
+        raise BadLine("summary.last: must not be before first")
+    return found
 
 
 def _replaced(record: Any) -> Replaced:  # noqa: ANN401 - JSON
@@ -192,8 +254,8 @@ def _name(value: Any) -> str:  # noqa: ANN401 - JSON
 
 
 def _id(value: Any) -> str:  # noqa: ANN401 - JSON
-    if not is_id(_text(value), "n"):
-        raise BadLine("must be the id of a note")
+    if not any(is_id(_text(value), prefix) for prefix in TYPES.values()):
+        raise BadLine("must be the id of a note, a fact, a message or a summary")
     return str(value)
 
 
@@ -234,6 +296,22 @@ def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     if not isinstance(value, dict):
         raise BadLine("must be an object")
     _finite(value)
+    return value
+
+
+def _value(value: Any) -> Value:  # noqa: ANN401 - JSON
+    if value is None or not isinstance(value, str | int | float | bool | list | dict):
+        raise BadLine("must be a text, a number, true or false, a list or an object")
+    _finite(value)
+    if len(json.dumps(value, ensure_ascii=False).encode()) > _VALUE:
+        raise BadLine(f"must have at most {_VALUE} bytes")
+    found: Value = value
+    return found
+
+
+def _flag(value: Any) -> bool:  # noqa: ANN401 - JSON
+    if not isinstance(value, bool):
+        raise BadLine("must be true or false")
     return value
 
 

@@ -8,6 +8,8 @@ from typing import Any, Literal, Protocol
 
 from agora.model.caller import Caller, Origin, rank
 from agora.model.deadline import Deadline
+from agora.model.fact import Value
+from agora.model.message import Strategy
 from agora.model.profile import Span
 from agora.ports.encoder import Vector
 from agora.ports.records import Embedded
@@ -42,10 +44,41 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """What a version of type `fact` states beside its text. Of a purged one `value` is None and `rank` is left.
+
+    `quoted`: its text is the words that it was taken from. `reverted`: it counts as never said. `rank`: whose word a
+    purged one was, as `agora.model.caller.rank` has it.
+    """
+
+    subject: str
+    key: str
+    value: Value | None
+    valid_from: datetime
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    multi: bool = False
+    quoted: bool = False
+    reverted: bool = False
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """The messages that a version of type `summary` covers, both included, and what wrote it."""
+
+    first: int
+    last: int
+    written_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """One immutable version of an item with everything that the store knows of it but its journal.
 
     `content` is None for a purged one: its place and its id are kept, so that nothing older takes them.
+    When a fact ends is drawn from the others of its key: it has neither `superseded_by` nor `expires_at` nor `contests`
+    here. `strategy` is that of a message's conversation.
     `replaces` holds everything that this version superseded and that came before it.
     """
 
@@ -77,6 +110,9 @@ class Version:
     contests: str | None = None
     """Id of the version of higher authority that it stands beside; its own if that is not in the store."""
     pinned_at: datetime | None = None
+    fact: Stated | None = None
+    summary: Covered | None = None
+    strategy: Strategy | None = None
     passages: tuple[tuple[Span, Vector], ...] = ()
     """Empty unless vectors were asked for."""
 

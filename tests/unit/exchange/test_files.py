@@ -128,7 +128,7 @@ def saver(**fields: Any) -> Change:
         (without("id"), "id: is missing"),
         (setting(id="x"), "id: must be the id of a note"),
         (setting(id="n_01kf0000000000000000000000"), "id: must be the id of a note"),
-        (setting(type="message"), "type: must be one of note, it is 'message'"),
+        (setting(type="document"), "type: must be one of note, fact, message, summary, it is 'document'"),
         (setting(record="fact"), "is a record of a kind that this release does not know: 'fact'"),
         (setting(kind="Note"), "kind: must be a lower-case letter"),
         (setting(version=0), "version: must be 1 or more"),

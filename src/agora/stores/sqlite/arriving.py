@@ -11,16 +11,20 @@ from typing import Any
 from agora.model.caller import RANKS, Caller, rank
 from agora.model.instants import maybe_micros, to_micros
 from agora.ports.records import VectorsNeeded
-from agora.ports.transfer import Arrival, Outcome, Version
+from agora.ports.transfer import Arrival, Outcome, Stated, Version
 from agora.stores.sqlite import allowance, fulltext, givers, heads, journal
 from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
 from agora.stores.sqlite.authority import level
-from agora.stores.sqlite.fields import joined, lower_tags, mutable, set_fields, set_metadata
+from agora.stores.sqlite.facts import settling, slots
+from agora.stores.sqlite.fields import joined, later, lower_tags, mutable, set_expiry, set_fields, set_metadata
 from agora.stores.sqlite.journal import Actor, Change, Operation
-from agora.stores.sqlite.reconcile import Decision, decide, expired
+from agora.stores.sqlite.placing import decide
+from agora.stores.sqlite.reconcile import Decision, expired
+from agora.stores.sqlite.rows import canonical
 from agora.stores.sqlite.saving import insert_passages
 from agora.stores.sqlite.standing import NOT_HERE, Standing, by_id
 from agora.text.identity import content_hash, normal_hash
+from agora.text.sameness import name_of, same
 
 _PURGED = b""
 """What the journal commits to for a version without a text."""
@@ -43,6 +47,8 @@ class Arriving:
     prepared: Mapping[str, tuple[fulltext.Prepared, ...]] = field(default_factory=dict)
     rehearsal: bool = False
     _fresh: dict[int, Arrival] = field(default_factory=dict)
+    _slots: set[int] = field(default_factory=set)
+    _added: set[int] = field(default_factory=set)
     _actor: Actor | None = None
 
     def add(self, arrival: Arrival) -> Outcome:
@@ -57,10 +63,10 @@ class Arriving:
         exact = None if version.content is None else content_hash(version.content)
         decision = decide(self.connection, namespace_id, arrival, exact, self.now, self.caller.origin)
         standing = decision.standing
-        if standing is None:
-            return self._add(arrival, decision, namespace_id, exact)
         if decision.open and arrival.waits:
             return Outcome("put off", version.id)
+        if standing is None:
+            return self._add(arrival, decision, namespace_id, exact)
         other = None if standing.public_id == version.id else standing.public_id
         if decision.what == "refuse":
             return Outcome("conflict", version.id, standing.public_id, decision.reason)
@@ -75,7 +81,9 @@ class Arriving:
         return Outcome("duplicate", version.id, other, decision.reason)
 
     def finish(self) -> None:
-        """Make what is current findable; called once, after the last of the batch."""
+        """Draw the ends of facts anew and make what is current findable; called once, after the last of the batch."""
+        for slot in sorted(self._slots):
+            settling.settle(self.connection, slot, self._who(), self.now, but=self._added)
         for row, arrival in self._fresh.items():
             type_, namespace_id, current = self.connection.execute(
                 "SELECT type, namespace_id, superseded_by IS NULL AND forgotten_at IS NULL FROM items WHERE id = ?",
@@ -93,7 +101,7 @@ class Arriving:
 
     def _add(self, arrival: Arrival, decision: Decision, namespace_id: int, exact: bytes | None) -> Outcome:
         version = arrival.version
-        if exact is not None and arrival.embedded is None and not self.rehearsal:
+        if exact is not None and arrival.embedded is None and not self.rehearsal and version.type != "summary":
             raise VectorsNeeded
         # One row of a text: of two that the clock has ended, the one that comes steps back.
         retired = decision.crowded and expired(version, self.now)
@@ -109,6 +117,8 @@ class Arriving:
         self.connection.execute("DELETE FROM aliases WHERE public_id = ?", (version.id,))
         row = self._insert(version, decision, namespace_id, exact, retired=retired)
         self._fill(row, arrival, decision)
+        self._added.add(row)
+        self._state(row, version, namespace_id)
         for old in decision.replaces:
             self._supersede(old, row, version, namespace_id, contested=decision.contests is not None)
         if decision.successor is not None:
@@ -127,6 +137,42 @@ class Arriving:
             return Outcome("contested", version.id, self._id_of(decision.contests))
         return Outcome("history" if decision.successor else "updated" if updated else "created", version.id)
 
+    def _state(self, row: int, version: Version, namespace_id: int) -> None:
+        """What a fact, a message or a summary is beside an item."""
+        execute, covered = self.connection.execute, version.summary
+        if version.fact is not None:
+            self._keep(row, version.fact, namespace_id, purged=version.content is None)
+        if covered is not None and version.content is not None:
+            execute("INSERT INTO summaries VALUES (?, ?, ?, ?)", (row, covered.first, covered.last, covered.written_by))
+        if version.type == "message" and version.content is not None:
+            execute(
+                "INSERT INTO conversations (namespace_id, session, strategy, last) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (namespace_id, session)"
+                " DO UPDATE SET last = max(last, excluded.last), strategy = ifnull(strategy, excluded.strategy)",
+                (namespace_id, version.session, version.strategy, version.seq),
+            )
+
+    def _keep(self, row: int, fact: Stated, namespace_id: int, *, purged: bool) -> None:
+        names = (namespace_id, name_of(fact.subject), name_of(fact.key))
+        slot = slots.find(self.connection, *names)
+        if slot is None and purged:
+            # Nothing is said of the key here: it holds nothing back.
+            return
+        slot = slot or slots.ensure(self.connection, namespace_id, fact.subject, fact.key)
+        self._slots.add(slot)
+        start = to_micros(fact.valid_from)
+        values: tuple[object, ...] = (
+            *(row, slot, canonical(fact.value), same(fact.value), fact.multi, fact.quoted, start),
+            *(maybe_micros(fact.valid_to), maybe_micros(fact.expires_at), fact.reverted, None),
+        )
+        if purged:
+            values = (row, slot, None, None, fact.multi, False, start, None, None, False, fact.rank or 0)
+        self.connection.execute(
+            "INSERT INTO facts (item_id, slot_id, value, same, multi, quoted, valid_from, valid_to, expires_at,"
+            " reverted, rank) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+        )
+
     def _mark(self, row: int, version: Version, decision: Decision, namespace_id: int) -> dict[str, Any]:
         """Remember that a version is contested or pinned; what the journal's image of it says of that."""
         said: dict[str, Any] = {}
@@ -142,7 +188,8 @@ class Arriving:
                 "UPDATE items SET contests = ? WHERE contests = ? AND namespace_id = ? AND type = ? AND key = ?",
                 (row, NOT_HERE, namespace_id, version.type, version.key),
             )
-        pinned = version.pinned_at if version.expires_at is None and version.content is not None else None
+        ends = version.expires_at if version.fact is None else version.fact.expires_at
+        pinned = version.pinned_at if ends is None and version.content is not None else None
         if pinned is not None and level(self.connection, row) == rank(RANKS[0]):
             self.connection.execute("INSERT INTO pins VALUES (?, ?)", (row, to_micros(pinned)))
             said["pinned"] = True
@@ -197,7 +244,9 @@ class Arriving:
         set_metadata(self.connection, row, version.metadata)
         if arrival.embedded is not None and not self.rehearsal:
             insert_passages(self.connection, row, arrival.embedded)
-            self._fresh[row] = arrival
+            if version.type in {"note", "fact"}:
+                self._fresh[row] = arrival
+        if not self.rehearsal:
             allowance.add(self.connection, row, allowance.size_of(version))
         told = {replaced.id for replaced in version.replaces}
         for old in decision.replaces:
@@ -238,7 +287,9 @@ class Arriving:
         for giver in version.savers:
             givers.put(self.connection, standing.row, giver, once=arrival.follows)
         given = (version.metadata, version.confidence, maybe_micros(version.expires_at))
-        if highest is not None and mine < highest:
+        if version.fact is not None:
+            self._join_fact(version.fact, standing, other=standing.public_id != version.id)
+        elif highest is not None and mine < highest:
             lower_tags(self.connection, standing.row)
             set_fields(self.connection, standing.row, *given)
         elif standing.public_id != version.id and mine == highest:
@@ -253,6 +304,14 @@ class Arriving:
         after = {"imported": dict(self.source)} | mutable(self.connection, standing.row)
         subject = (standing.row, standing.public_id, standing.content_hash)
         self._record("merge", subject, namespace_id, version.namespace, before, after)
+
+    def _join_fact(self, fact: Stated, standing: Standing, *, other: bool) -> None:
+        if (slot := slots.of_item(self.connection, standing.row)) is not None:
+            self._slots.add(slot)
+        [known] = self.connection.execute("SELECT expires_at FROM facts WHERE item_id = ?", (standing.row,)).fetchone()
+        ends = later(known, maybe_micros(fact.expires_at))
+        if other and ends != known:
+            set_expiry(self.connection, standing.row, ends)
 
     def _fill_gaps(
         self, row: int, metadata: Mapping[str, Any], confidence: float | None, expires_at: int | None
@@ -308,6 +367,8 @@ def _skeleton(version: Version) -> Version:
         forgotten_at=version.forgotten_at or version.purged_at,
         forget_reason=None,
         pinned_at=None,
+        summary=None,
+        strategy=None,
         savers=(),
         passages=(),
     )

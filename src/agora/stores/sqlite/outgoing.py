@@ -12,9 +12,9 @@ import numpy as np
 from agora.model.instants import from_micros, maybe, to_micros
 from agora.model.profile import Span
 from agora.ports.encoder import Vector
-from agora.ports.transfer import Extract, Giver, Profile, Replaced, Version
+from agora.ports.transfer import Covered, Extract, Giver, Profile, Replaced, Stated, Version
 from agora.stores.sqlite import journal
-from agora.stores.sqlite.rows import FOUND, metadata_of, namespace_ids, places
+from agora.stores.sqlite.rows import metadata_of, namespace_ids, places
 
 _BLOCK = 200
 """Versions read at a time: what an export holds in memory."""
@@ -23,12 +23,17 @@ _COLUMNS = (
     "i.id, i.public_id, i.type, i.namespace_id, n.name, i.kind, i.key, i.version, t.title, t.content, t.metadata,"
     " i.confidence, i.session, i.seq, i.speaker, i.occurred_at, i.created_at, i.updated_at, i.expires_at,"
     " i.supersedes, before.public_id, after.public_id, i.superseded_at, i.forgotten_at, i.forget_reason, i.purged_at,"
-    " i.normal_hash, i.contests, stands.public_id, p.pinned_at"
+    " i.normal_hash, i.contests, stands.public_id, p.pinned_at,"
+    " l.shown_subject, l.shown_key, f.value, f.valid_from, f.valid_to, f.expires_at, f.multi, f.quoted,"
+    " f.reverted, f.rank, c.first, c.last, c.written_by, v.strategy"
 )
 _FROM = (
     "FROM items i JOIN namespaces n ON n.id = i.namespace_id LEFT JOIN texts t ON t.item_id = i.id"
     " LEFT JOIN items before ON before.id = i.supersedes LEFT JOIN items after ON after.id = i.superseded_by"
     " LEFT JOIN items stands ON stands.id = i.contests LEFT JOIN pins p ON p.item_id = i.id"
+    " LEFT JOIN facts f ON f.item_id = i.id LEFT JOIN fact_slots l ON l.id = f.slot_id"
+    " LEFT JOIN summaries c ON c.item_id = i.id LEFT JOIN conversations v"
+    " ON i.type = 'message' AND v.namespace_id = i.namespace_id AND v.session = i.session"
 )
 
 
@@ -130,8 +135,7 @@ class SqliteOutgoing:
 def _conditions(connection: sqlite3.Connection, extract: Extract, now: int) -> tuple[str, list[Any]]:
     wanted = namespace_ids(connection, extract.namespaces)
     # The plus keeps SQLite from walking an index of namespaces, which it would have to sort anew for every block.
-    # Nothing takes conversations in elsewhere yet.
-    sql, values = [f"+i.namespace_id IN ({places(wanted)})", FOUND], list[Any](wanted)
+    sql, values = [f"+i.namespace_id IN ({places(wanted)})"], list[Any](wanted)
     if extract.live_only:
         sql.append("i.superseded_by IS NULL AND i.forgotten_at IS NULL AND i.purged_at IS NULL")
         sql.append("(i.expires_at IS NULL OR i.expires_at > ?)")
@@ -148,6 +152,13 @@ def _version(
     replaced: tuple[Replaced, ...],
     passages: tuple[tuple[Span, Vector], ...],
 ) -> Version:
+    ends = {
+        "expires_at": maybe(item[18]),
+        "supersedes": item[20],
+        "superseded_by": item[21],
+        "superseded_at": maybe(item[22]),
+        "contests": None if item[27] is None else item[28] or item[1],
+    }
     return Version(
         id=item[1],
         type=item[2],
@@ -165,16 +176,32 @@ def _version(
         occurred_at=maybe(item[15]),
         created_at=from_micros(item[16]),
         updated_at=from_micros(item[17]),
-        expires_at=maybe(item[18]),
-        supersedes=item[20],
-        superseded_by=item[21],
-        superseded_at=maybe(item[22]),
         replaces=replaced,
         forgotten_at=maybe(item[23]),
         forget_reason=item[24],
         purged_at=maybe(item[25]),
-        contests=None if item[27] is None else item[28] or item[1],
         pinned_at=maybe(item[29]),
+        fact=None if item[30] is None else _stated(item[30:40]),
+        summary=None if item[40] is None else Covered(*item[40:43]),
+        strategy=item[43],
         savers=tuple(savers),
         passages=passages,
+        # What ends a fact is drawn from others.
+        **({} if item[2] == "fact" else ends),
+    )
+
+
+def _stated(columns: Sequence[Any]) -> Stated:
+    subject, key, value, start, stop, expires, multi, quoted, reverted, rank = columns
+    return Stated(
+        subject,
+        key,
+        None if value is None else json.loads(value),
+        from_micros(start),
+        maybe(stop),
+        maybe(expires),
+        bool(multi),
+        bool(quoted),
+        bool(reverted),
+        rank,
     )

@@ -69,10 +69,10 @@ def decide(
     version = arrival.version
     here = by_id(connection, version.id)
     if here is not None:
-        return _same_id(here, arrival, content_hash)
-    joined = _joined(connection, version)
+        return same_id(here, arrival, content_hash)
+    joined = joined_before(connection, version)
     if joined is not None and joined.purged_at is not None:
-        return Decision("keep", joined, _PURGED)
+        return Decision("keep", joined, PURGED)
     if joined is not None and (joined.content_hash != content_hash or _outlives(version, joined, now)):
         joined = None
     look = _Look(connection, namespace_id, version, content_hash, now, joined)
@@ -84,13 +84,14 @@ def decide(
     return look.within_authority(decision, version.origin(origin))
 
 
-def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> Decision:
+def same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> Decision:
+    """What becomes of an arrival whose id a row here has."""
     version = arrival.version
     if here.purged_at is not None:
-        return Decision("keep", here, _PURGED)
+        return Decision("keep", here, PURGED)
     if arrival.follows:
         # The id was made from the text, and says nothing of title or kind.
-        return Decision("join", here) if here.forgotten_at is None else Decision("keep", here, _FORGOTTEN)
+        return Decision("join", here) if here.forgotten_at is None else Decision("keep", here, FORGOTTEN)
     if content_hash is None:
         return Decision("keep", here, "it was purged there, not here")
     # What became contested here came after what stood and stands: its number is not that of its file.
@@ -105,7 +106,7 @@ def _same_id(here: Standing, arrival: Arrival, content_hash: bytes | None) -> De
     return Decision("join", here, f"it was forgotten {forgotten}, not {not_forgotten}")
 
 
-def _joined(connection: sqlite3.Connection, version: Version) -> Standing | None:
+def joined_before(connection: sqlite3.Connection, version: Version) -> Standing | None:
     """The row that an import has let this version join under an id of its own."""
     found = one(
         connection.execute(f"{STANDING} JOIN aliases a ON a.item_id = i.id WHERE a.public_id = ?", (version.id,))
@@ -119,8 +120,8 @@ def _outlives(version: Version, joined: Standing, now: int) -> bool:
     return ends is not None and gone is not None and ends <= gone and not expired(version, now)
 
 
-_FORGOTTEN = "it was forgotten here, and stays so"
-_PURGED = "it was purged here, and stays purged"
+FORGOTTEN = "it was forgotten here, and stays so"
+PURGED = "it was purged here, and stays purged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class _Look:
 
     def _with(self, joined: Standing, *, open: bool = False) -> Decision:  # noqa: A002 - as the field
         if joined.forgotten_at is not None:
-            return Decision("keep", joined, _FORGOTTEN, open=open)
+            return Decision("keep", joined, FORGOTTEN, open=open)
         return Decision("join", joined, open=open)
 
     def following(self) -> Decision:
@@ -159,7 +160,7 @@ class _Look:
             return Decision("add", replaces=self._and_twin(()))
         if last.content_hash == self.content_hash and last.superseded_by is None:
             if last.forgotten_at is not None:
-                return Decision("keep", last, _FORGOTTEN)
+                return Decision("keep", last, FORGOTTEN)
             if last.live(self.now):
                 return Decision("join", last)
         return Decision("add", version=last.version + 1, replaces=self._and_twin((last,)))
@@ -299,7 +300,9 @@ class _Look:
         return old.key is not None and after is not None and self.version.version < after.version
 
     def _and_twin(self, replaced: tuple[Standing, ...]) -> tuple[Standing, ...]:
-        """`replaced`, and the current row of the same text without a key: one text, one current row."""
+        """`replaced`, and the current note of the same text without a key: one text, one current note."""
+        if self.version.type != "note":
+            return replaced
         twin = self._twin("AND i.key IS NULL") if self._current() else None
         return replaced if twin is None or twin in replaced else (*replaced, twin)
 

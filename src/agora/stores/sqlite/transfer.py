@@ -18,7 +18,7 @@ from agora.stores.sqlite.arriving import Arriving
 from agora.stores.sqlite.connection import Database
 from agora.stores.sqlite.migrations import check_version, migrate
 from agora.stores.sqlite.outgoing import SqliteOutgoing
-from agora.stores.sqlite.reconcile import decide
+from agora.stores.sqlite.placing import decide
 from agora.stores.sqlite.rows import namespace_ids
 from agora.stores.sqlite.standing import by_id
 from agora.text.identity import content_hash
@@ -80,7 +80,7 @@ class SqliteTransfer:
         with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)) as copy:
             migrate(copy)
             with self._reading(deadline) as connection:
-                for table in ("namespaces", "items", "aliases"):
+                for table in ("namespaces", "items", "aliases", "fact_slots", "facts", "conversations"):
                     _copy(connection, copy, table)
                 # Origins decide whose word counts: one saver of each is enough.
                 copy.executemany(
@@ -131,7 +131,7 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str) ->
 
 def _settled(connection: sqlite3.Connection, arrival: Arrival, now: int) -> bool:
     version = arrival.version
-    if version.content is None:
+    if version.content is None or version.type == "summary":
         return True
     found = namespace_ids(connection, (version.namespace,))
     if not found:
@@ -142,6 +142,6 @@ def _settled(connection: sqlite3.Connection, arrival: Arrival, now: int) -> bool
 def _prepared(arrival: Arrival) -> tuple[fulltext.Prepared, ...]:
     version, embedded = arrival.version, arrival.embedded
     past = version.superseded_by or version.superseded_at or version.forgotten_at
-    if past or embedded is None or version.content is None:
+    if past or embedded is None or version.content is None or version.type == "message":
         return ()
     return fulltext.prepare(version.title, version.content, embedded.spans)
