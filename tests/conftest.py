@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from tests.blank import lay
 
 from agora.memory.notes import Got, Notes
 from agora.model.caller import Caller, Origin, Scope
@@ -37,11 +38,15 @@ class Desk:
         readers: int = 4,
         busy_timeout: float = 10.0,
         synchronous: Literal["normal", "full"] = "normal",
+        laid: bool = True,
     ) -> None:
+        """A new store is a copy of one made before; not `laid` where its making is what the test is about."""
         self.folder = folder
         self.path = folder / "agora.db"
         self.clock = clock or ManualClock()
         self.encoder = encoder or FakeEncoder()
+        if laid:
+            lay(self.path, self.encoder.fingerprint, self.clock)
         self.store = SqliteStore(
             self.path,
             self.encoder.fingerprint,
@@ -162,13 +167,19 @@ MakeDesk = Callable[..., Desk]
 
 
 @pytest.fixture
-def make_desk(tmp_path: Path) -> Iterator[MakeDesk]:
+def laid() -> bool:
+    """Whether new stores are copies; no where their making is what is tested."""
+    return True
+
+
+@pytest.fixture
+def make_desk(tmp_path: Path, laid: bool) -> Iterator[MakeDesk]:
     """Desks on one folder (or another one, if named), closed at the end; the clock is shared."""
     clock = ManualClock()
     desks: list[Desk] = []
 
     def make(folder: Path | None = None, **settings: Any) -> Desk:
-        desks.append(Desk(folder or tmp_path, **{"clock": clock, **settings}))
+        desks.append(Desk(folder or tmp_path, **{"clock": clock, "laid": laid, **settings}))
         return desks[-1]
 
     yield make

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,8 +81,7 @@ class FakeEncoder:
         deadline.check()
         total = np.full(self._dimension, 1e-3)
         for word in _words(text):
-            seed = int.from_bytes(hashlib.sha256(word.encode("utf-8", "replace")).digest()[:8], "big")
-            total += np.random.default_rng(seed).standard_normal(self._dimension)
+            total += _direction(word, self._dimension)
         vector: Vector = (total / np.linalg.norm(total)).astype(np.float32)
         return vector
 
@@ -205,6 +205,13 @@ class SilentLog:
 
     def warning(self, event: str, **values: Any) -> None:  # noqa: ANN401 - any loggable value
         """Drop it."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _direction(word: str, dimension: int) -> np.ndarray:
+    """Where a word points: random, and always the same. To be read only."""
+    seed = int.from_bytes(hashlib.sha256(word.encode("utf-8", "replace")).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(dimension)
 
 
 def _words(text: str) -> Iterable[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp_types import CallToolResult, Implementation
+from tests.blank import lay
 
 from agora.config.bounds import LimitSettings
 from agora.errors import Cancelled, EmbeddingMismatch, WarmingUp
@@ -96,6 +97,7 @@ class Bench:
         self.clock = ManualClock()
         self.encoder = Encoder()
         self.log = HeardLog()
+        lay(home / "agora.db", self.encoder.fingerprint, self.clock)
         self.store = SqliteStore(home / "agora.db", self.encoder.fingerprint, self.clock, busy_timeout=0.5)
         self.tools = self.tools_with(call_seconds=10)
         self.watches: list[Watch] = []

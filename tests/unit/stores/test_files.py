@@ -32,6 +32,12 @@ def files(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
+@pytest.fixture
+def laid() -> bool:
+    """The store makes its own files: how it does so is tested here."""
+    return False
+
+
 def test_a_new_store_has_its_pragmas(desk: Desk) -> None:
     assert desk.sql("PRAGMA journal_mode") == [("wal",)]
     assert desk.sql("PRAGMA page_size") == [(8192,)]

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from tests.conftest import MakeDesk
 
 
+@pytest.fixture
+def laid() -> bool:
+    """The store makes its own files: how it does so is tested here."""
+    return False
+
+
 class Unused(FakeEncoder):
     """Fails the test when a text reaches it."""
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from tests.conftest import Desk, MakeDesk
 
 
+@pytest.fixture
+def laid() -> bool:
+    """The store makes its own files: how it does so is tested here."""
+    return False
+
+
 def together(works: list[Callable[[], None]], seconds: float = 60) -> list[BaseException]:
     """Run all at once; what they raised. Fails when one does not end in time."""
     errors: list[BaseException] = []

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.blank import lay
 
 from agora.model.caller import Caller, Scope
 from agora.model.deadline import Deadline
@@ -56,6 +57,7 @@ class Library:
         self.dimension = dimension
         self.clock = clock or ManualClock()
         self.encoder = FakeEncoder(dimension)
+        lay(self.path, self.encoder.fingerprint, self.clock)
         self.store = SqliteStore(self.path, self.encoder.fingerprint, self.clock)
         # The store's own, but for what a test wants otherwise.
         self.index = SegmentedIndex(self.files, dimension, Writing(self.store._database.write, self.clock), **options)
