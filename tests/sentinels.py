@@ -11,17 +11,42 @@ from pathlib import Path
 _LOOK = """
 import json, sys
 from pathlib import Path
-folder, wanted = json.load(sys.stdin)
-found = {}
+folder, given = json.load(sys.stdin)
+wanted = {name: bytes.fromhex(needle) for name, needle in given.items()}
+found, FEW = {}, 60
+
+def few(data):
+    return [name for name, needle in wanted.items() if needle in data]
+
+def many(data):
+    # One pass for all: where three bytes stand that a needle has in its middle, the needle is looked for.
+    import numpy
+    middles = {}
+    for name, needle in wanted.items():
+        assert len(needle) >= 3
+        middles.setdefault(needle[len(needle) // 2 - 1 :][:3], []).append(name)
+    marked = numpy.zeros(1 << 24, bool)
+    for middle in middles:
+        marked[int.from_bytes(middle, "little")] = True
+    there = set()
+    for start in range(0, len(data), 1 << 22):
+        piece = numpy.frombuffer(data[start : start + (1 << 22) + 2], numpy.uint8).astype(numpy.uint32)
+        threes = piece[:-2] | piece[1:-1] << 8 | piece[2:] << 16
+        for place in numpy.flatnonzero(marked[threes]).tolist():
+            for name in middles[data[start + place : start + place + 3]]:
+                begins = start + place - len(wanted[name]) // 2 + 1
+                if name not in there and begins >= 0 and data.startswith(wanted[name], begins):
+                    there.add(name)
+    return [name for name in wanted if name in there]
+
 for path in sorted(Path(folder).rglob("*")):
     try:
         data = path.read_bytes() if path.is_file() else b""
     except (PermissionError, FileNotFoundError):
         # Windows locks parts of the file that holds locks alone; a file may go away meanwhile.
         continue
-    for name, needle in wanted.items():
-        if bytes.fromhex(needle) in data:
-            found.setdefault(name, []).append(path.relative_to(folder).as_posix())
+    for name in (many if len(wanted) > FEW else few)(data):
+        found.setdefault(name, []).append(path.relative_to(folder).as_posix())
 json.dump(found, sys.stdout)
 """
 

@@ -179,10 +179,12 @@ def by_commands(run_agora: RunAgora, sent: Sent, folder: Path) -> None:
     broken = run_agora("save", "x", "--metadata", f'{{"a": {sent.token()}}}', env=LOUD)
     assert broken.returncode == 2
     assert sent.needles[-1] not in broken.stdout + broken.stderr
-    for file in files_of_other_tools(sent, folder):
-        done = run_agora("import", str(file), "-n", SCOPE, "--json", env=LOUD)
-        assert done.returncode == 0, done.stdout + done.stderr
-        report = json.loads(done.stdout)["files"][0]
+    files = files_of_other_tools(sent, folder)
+    done = run_agora("import", *map(str, files), "-n", SCOPE, "--json", env=LOUD)
+    assert done.returncode == 0, done.stdout + done.stderr
+    reports = json.loads(done.stdout)["files"]
+    assert len(reports) == len(files)
+    for report in reports:
         assert report["redacted"], report
         assert report["counts"]["created"] >= 1, report
     assert not [needle for needle in sent.needles if needle in done.stdout]
