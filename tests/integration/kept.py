@@ -7,8 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.conftest import Desk
-from tests.unit.exchange.ferry import take, version, write
+from tests.unit.exchange.ferry import version
 
+from agora.memory.passages import embed
+from agora.model.deadline import Deadline
+from agora.ports.transfer import Arrival
 from agora.stores.sqlite.checks import find_problems
 
 SOME, MANY = 150, 12_000
@@ -18,12 +21,23 @@ FREE = 40_000_000
 def made(folder: Path, notes: int) -> Path:
     """A closed store; what is kept in a file here is made once and copied for each test."""
     desk = Desk(folder)
-    for start in range(0, notes, 1000):
-        numbers = range(start, min(notes, start + 1000))
-        file = write(folder / "x.jsonl", [version(n, f"word{n % 397} common {n}") for n in numbers])
-        assert take(desk, file).counts == {"created": len(numbers)}
+    add(desk, [arrival(desk, n, f"word{n % 397} common {n}") for n in range(notes)])
     desk.close()
     return folder / "agora.db"
+
+
+def arrival(desk: Desk, number: int, content: str) -> Arrival:
+    """A text with its vectors, as an import brings it."""
+    return Arrival(version(number, content), embed(desk.encoder, None, content, Deadline(60)))
+
+
+def add(desk: Desk, arrivals: list[Arrival]) -> None:
+    """Save many texts in few transactions, which takes a quarter of the time that an import from a file takes."""
+    caller = desk.caller()
+    for start in range(0, len(arrivals), 500):
+        batch = arrivals[start : start + 500]
+        added = desk.store.transfer().add(batch, caller, {}, desk.clock.now(), Deadline(120))
+        assert len(added) == len(batch)
 
 
 def whole(file: Path) -> dict[str, int]:

@@ -16,18 +16,15 @@ from typing import Any
 
 import pytest
 from tests.conftest import Desk, MakeDesk
+from tests.integration.kept import add, arrival
 from tests.integration.processes import RunAgora, Serve, environment
 from tests.integration.workers import Start, working
-from tests.unit.exchange.ferry import version
 from tests.unit.stores.damage import canonical, damage, kept
 from tests.unit.stores.test_repair import broken, codes, repaired
 
 from agora.app.repairing import repair
 from agora.config.load import load_settings
 from agora.errors import StoreUnavailable
-from agora.memory.passages import embed
-from agora.model.deadline import Deadline
-from agora.ports.transfer import Arrival
 from agora.stores.sqlite.examine import examine
 from agora.stores.sqlite.repairing.transplant import FRESH, transplant
 from agora.testing import FakeEncoder, ManualClock
@@ -60,18 +57,6 @@ def store(template: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def arrival(desk: Desk, number: int, content: str) -> Arrival:
-    return Arrival(version(number, content), embed(desk.encoder, None, content, Deadline(60)))
-
-
-def add(desk: Desk, arrivals: list[Arrival]) -> None:
-    """Save many texts in few transactions."""
-    caller = desk.caller()
-    for start in range(0, len(arrivals), 500):
-        batch = arrivals[start : start + 500]
-        desk.store.transfer().add(batch, caller, {}, desk.clock.now(), Deadline(120))
-
-
 def told(desk: Desk) -> dict[str, Any]:
     """Ids and scores of a few queries."""
     asked = ("word3 word50", "the number 77", "word36 of")
@@ -88,6 +73,15 @@ def told_by(make_desk: MakeDesk, folder: Path) -> dict[str, Any]:
     found = told(desk)
     desk.close()
     return found
+
+
+@pytest.fixture(scope="module")
+def known(template: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Any]:
+    """What the store that is not damaged answers, and its rows."""
+    folder = tmp_path_factory.mktemp("known") / "store"
+    shutil.copytree(template, folder)
+    with closing(Desk(folder, clock=ManualClock())) as desk:
+        return told(desk), canonical(desk.path)
 
 
 def pages_of(path: Path, name: str) -> list[int]:
@@ -131,10 +125,10 @@ PAGES = [
 
 @pytest.mark.parametrize(("name", "where"), PAGES)
 def test_a_page_of_what_is_derived_is_made_anew_with_every_answer(
-    store: Path, make_desk: MakeDesk, name: str, where: str
+    store: Path, make_desk: MakeDesk, known: tuple[dict[str, Any], Any], name: str, where: str
 ) -> None:
     path = store / "agora.db"
-    before, rows = told_by(make_desk, store), canonical(path)
+    before, rows = known
     overwrite(path, name, where)
     found = examine(path)
     # The middle of a page may be free.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import Desk, MakeDesk
-from tests.unit.exchange.ferry import take, version, write
+from tests.integration.kept import add, arrival
 
 from agora.model.deadline import Deadline
 from agora.model.instants import to_micros
@@ -46,8 +46,7 @@ def test_a_backup_of_a_large_store_put_back_elsewhere_has_every_note(make_desk: 
     large = make_desk(tmp_path / "large")
     for part in range(PARTS):
         numbers = range(part, NUMBER, PARTS)
-        versions = [version(n, f"word{n % 397} unit{n % 401} number{n}") for n in numbers]
-        assert take(large, write(tmp_path / f"{part}.jsonl", versions)).counts == {"created": NUMBER // PARTS}
+        add(large, [arrival(large, n, f"word{n % 397} unit{n % 401} number{n}") for n in numbers])
     now = to_micros(large.clock.now())
     done = back_up(large.path, tmp_path / "backup.db", now, told)
     assert (done.contents.notes, done.contents.versions, done.problems) == (NUMBER, NUMBER, [])
