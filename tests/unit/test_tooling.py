@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
 import re
 import statistics
@@ -221,3 +222,30 @@ def test_the_rules_for_tests_find_each_forbidden_thing_and_name_its_line(tmp_pat
         assert word in found[0], source
     assert "test_00.py:1: " in lines[0]
     assert lines[-1] == f"{len(BAD)} test files, {len(BAD)} findings"
+
+
+def run_py_as_a_module() -> Any:
+    spec = importlib.util.spec_from_file_location("run_py", ROOT / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_what_tests_start_keeps_its_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", "chosen")
+    run_py_as_a_module().ease()
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+    assert os.environ["PYTEST_DEBUG_TEMPROOT"] == "chosen", "what somebody has set stands"
+
+
+def test_tests_keep_their_folders_in_memory_only_if_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = run_py_as_a_module()
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", "")
+    monkeypatch.delenv("PYTEST_DEBUG_TEMPROOT")
+    monkeypatch.setattr(module, "ENOUGH", 1 << 62)
+    module.ease()
+    assert "PYTEST_DEBUG_TEMPROOT" not in os.environ
