@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -65,6 +66,7 @@ class Failpoints:
         self._event = "call"
         self._pattern: re.Pattern[str] | None = None
         self._left = 0
+        self._watching: Callable[[FrameType, str, Any], None] | None = None
         self._everywhere = False
         self._counting = threading.Lock()
         self._here = threading.local()
@@ -91,7 +93,18 @@ class Failpoints:
             # Python ignores the signal; unheeded, it ends a process in the middle of the write, like a kill.
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         self._point = point
-        sys.setprofile(self._profiled)
+        self._watching = self._watch(point)
+        sys.setprofile(self._watching)
+
+    def _watch(self, point: Point) -> Callable[[FrameType, str, Any], None] | None:
+        """What has to see every call, which takes most of the time: for a statement's beginning nothing has to."""
+        if point.function:
+            return self._called
+        return self._profiled if point.when == "after" and not point.written else None
+
+    def _called(self, frame: FrameType, event: str, _: Any) -> None:
+        if frame.f_code is self._code and event == self._event:
+            self._hit()
 
     def _audited(self, event: str, arguments: tuple[Any, ...]) -> None:
         # The connection is not ready at this moment: it is listened to at whatever happens next in this thread.
@@ -105,8 +118,8 @@ class Failpoints:
         here = self._here
         if fresh := getattr(here, "fresh", None):
             here.fresh = [connection for connection in fresh if not self._listened(connection)]
-            if not here.fresh and self._point is None and not self._everywhere:
-                sys.setprofile(None)
+            if not here.fresh and not self._everywhere:
+                sys.setprofile(self._watching)
         running = getattr(here, "running", None)
         if running is not None:
             # Where the profile function came too late to see the statement begin, its end may not be told of.
@@ -128,8 +141,9 @@ class Failpoints:
         if point is None:
             return
         seen = sys.getprofile() is not None
-        if not seen:
-            sys.setprofile(self._profiled)
+        # Whoever is to listen to a new connection stays until that is done.
+        if sys.getprofile() != self._watching and not getattr(self._here, "fresh", None):
+            sys.setprofile(self._watching)
         if self._pattern is None or not self._pattern.match(statement):
             return
         if point.written:

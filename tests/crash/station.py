@@ -29,7 +29,7 @@ from agora.stores.sqlite.index.view import EXACT_BELOW
 from agora.stores.sqlite.store import INDEX_FOLDER, SqliteStore
 from agora.testing import FakeEncoder, InMemoryIndex, ManualClock, SilentLog
 
-PATIENCE = 30.0
+PATIENCE = 90.0
 NAMESPACES = ("p", "q")
 QUERIES = (
     Query("alpha", Filter(("p",)), 50, "semantic", None, 100_000),

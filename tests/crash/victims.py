@@ -19,7 +19,7 @@ from tests.crash.failpoints import Point
 
 ROOT = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("doomed.py")
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class _Spare:
