@@ -11,8 +11,9 @@ import os
 import shutil
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -26,6 +27,13 @@ from agora.stores.sqlite.store import INDEX_FOLDER
 
 FRAME, HEADER = 24, 32
 """Bytes before each page of the log, and before the first of them."""
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder on a disk: `run.py test` keeps the others in memory, where nothing is ever left to be written."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def frames(log: bytes) -> list[tuple[int, bool]]:
