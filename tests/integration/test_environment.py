@@ -202,7 +202,7 @@ def test_a_file_that_may_not_grow_refuses_the_save_and_keeps_what_was_there(
     # What measures coverage would write a file of its own, which may not grow either.
     given = {name: value for name, value in given.items() if not name.startswith("COVERAGE")}
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, "40000", "save", "a long text of many words " * 4_000],
+        [sys.executable, "-c", LIMITED, "40000", "save", "a long text of many words " * 2_000],
         env=given,
         cwd=tmp_path,
         capture_output=True,
