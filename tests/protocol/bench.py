@@ -17,10 +17,13 @@ from tests.blank import lay
 from agora.config.bounds import LimitSettings
 from agora.errors import Cancelled, EmbeddingMismatch, WarmingUp
 from agora.memory.browsing import Browsing
+from agora.memory.facts import FactMemory
 from agora.memory.notes import Notes
 from agora.memory.watching import Watch
 from agora.model.deadline import Deadline
+from agora.model.fact import Extracted
 from agora.ports.encoder import Vector
+from agora.ports.extractor import Extraction
 from agora.protocol.context import Connection
 from agora.protocol.fence import FENCE, FENCE_END
 from agora.protocol.prompts.filling import Filling
@@ -29,6 +32,7 @@ from agora.protocol.prompts.prompts import Prompts
 from agora.protocol.resources.resources import Resources
 from agora.protocol.server import make_server
 from agora.protocol.services import Services
+from agora.protocol.tools.facts import FactTools
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.table import CALLABLE
 from agora.stores.sqlite.store import SqliteStore
@@ -70,6 +74,19 @@ class Encoder(FakeEncoder):
         return super().encode(text, deadline)
 
 
+class Extractor:
+    """Finds what it is told to find in each text, in turn; then nothing."""
+
+    def __init__(self) -> None:
+        self.finds: list[tuple[Extracted, ...]] = []
+        self.asked: list[str] = []
+
+    def extract(self, text: str, deadline: Deadline) -> Extraction:
+        deadline.check()
+        self.asked.append(text)
+        return Extraction(self.finds.pop(0) if self.finds else (), "a list")
+
+
 class HeardLog:
     """Keeps the names of the events and everything that came with them."""
 
@@ -96,6 +113,7 @@ class Bench:
         self.home = home
         self.clock = ManualClock()
         self.encoder = Encoder()
+        self.extractor = Extractor()
         self.log = HeardLog()
         lay(home / "agora.db", self.encoder.fingerprint, self.clock)
         self.store = SqliteStore(home / "agora.db", self.encoder.fingerprint, self.clock, busy_timeout=0.5)
@@ -113,7 +131,13 @@ class Bench:
         notes = Notes(self.store, self.encoder, self.clock, self.log, model_seconds=20)
         given = LimitSettings()
         limits = Limits(content_bytes=given.content_bytes, query_chars=given.query_chars, call_seconds=call_seconds)
-        return Tools(notes, self.clock, limits, lambda: {"version": "test", "home": str(self.home)})
+        self.facts = FactMemory(
+            *(self.store.facts(), self.encoder, self.clock, self.log, self.extractor),
+            model_seconds=20,
+            log_read=self.store.log_read,
+        )
+        made = FactTools(self.facts, self.clock, content_bytes=given.content_bytes, profile_tokens=1_000)
+        return Tools(notes, self.clock, limits, lambda: {"version": "test", "home": str(self.home)}, facts=made)
 
     def services(self, prompts: Path | None = None, language: str = "en") -> Services:
         """Everything that a server offers, on this store."""
@@ -122,7 +146,7 @@ class Bench:
         self.watches.append(Watch(lambda _: self.store, self.log, 0.05, beside=made.changes()))
         return Services(
             self.tools,
-            resources=Resources(self.tools, browsing, self.clock),
+            resources=Resources(self.tools, browsing, self.clock, lambda _: self.facts),
             prompts=made,
             watch=self.watches[-1],
         )

@@ -61,17 +61,57 @@ SAMPLES: dict[str, dict[str, list[Any]]] = {
     },
     "agora_restore": {"ids": [["KNOWN"]]},
     "agora_status": {},
+    "remember": {
+        "key": ["port", "k" * 200, "Größe"],
+        "value": ["a text", 5432, 0.5, 0, False, [], {}, ["a", 1, None], {"n": {"deep": [1]}}, "x" * 16_000],
+        "subject": ["user", "acme/shop", "s" * 200],
+        "userId": ["u-1"],
+        "namespace": ["shared", "acme/shop"],
+        "valid_from": ["2026-01-01", "yesterday", "2020-01-01T00:00:00+02:00"],
+        "valid_to": ["2026-12-31", "9998-01-01T00:00:00Z"],
+        "expires_in": [1, 3600, "30d"],
+        "multi": [True, False],
+        "agent": ["somebody"],
+        "session": ["s-1"],
+    },
+    "recall": {
+        "subject": ["user", "nobody"],
+        "userId": ["user"],
+        "key": ["port", "nothing"],
+        "namespace": ["shared", "never/used"],
+        "as_of": ["today", "2020-01-01", "2030-12-31T23:59:59Z"],
+        "known_at": ["now", "yesterday"],
+        "include_history": [True, False],
+        "max_tokens": [100, 100_000],
+        "limit": [1, 500],
+    },
+    "remember_from": {
+        "text": ["a text", "x" * 100_000],
+        "subject": ["user"],
+        "userId": ["u-1"],
+        "namespace": ["shared"],
+        "occurred_at": ["yesterday", "2026-01-01"],
+        "agent": ["somebody"],
+        "session": ["s-1"],
+    },
 }
 NEEDED: dict[str, dict[str, Any]] = {
     "agora_crossref": {"query": "text"},
     "agora_save": {"content": "a text"},
+    "remember": {"key": "port", "value": 5432},
+    "remember_from": {"text": "a text"},
     "agora_query": {"query": "text"},
     "agora_forget": {"tags": ["one"]},
 }
 
 
 # An argument that takes the place of another one.
-INSTEAD = {("agora_crossref", "id"): "query"}
+INSTEAD = {
+    ("agora_crossref", "id"): "query",
+    ("remember", "userId"): "subject",
+    ("recall", "userId"): "subject",
+    ("remember_from", "userId"): "subject",
+}
 
 
 def with_known(value: object, known: str) -> object:

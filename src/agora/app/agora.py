@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from agora.exchange.exporting import Exporter
     from agora.exchange.importing import Importer
     from agora.maintenance.purge import Purger
+    from agora.memory.facts import FactMemory
     from agora.memory.notes import Notes
     from agora.ports.encoder import Encoder
     from agora.ports.transfer import Transfer
@@ -146,11 +147,13 @@ class Agora:
 
     @property
     def notes(self) -> Notes:
-        """The notes in the store.
-
-        Raises: as `store`.
-        """
+        """The notes in the store, which is opened as by `store`."""
         return self._open(self._patience).notes
+
+    @property
+    def facts(self) -> FactMemory:
+        """The facts in the store, which is opened as by `store`."""
+        return self._open(self._patience).facts
 
     @property
     def _patience(self) -> Deadline:
@@ -228,7 +231,7 @@ class Agora:
         return Services(
             self.tools,
             offered(settings.tools.profile),
-            Resources(self.tools, browsing, self.clock),
+            Resources(self.tools, browsing, self.clock, lambda deadline: self._open(deadline).facts),
             prompts,
             self._watch,
             lambda caller: any(map(caller.scope.grants.may_call, self._tables.names)),

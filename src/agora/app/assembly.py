@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from agora.app.extracting import make_extractor
 from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.app.gatewaying import Parts, make_gateway
 from agora.app.opening import open_store
@@ -19,11 +20,14 @@ from agora.cache.embeddings import CachedEncoder
 from agora.cache.results import TwoLevelCache
 from agora.config.settings import Settings
 from agora.embedding.choose import choose_encoder
+from agora.memory.facts import FactMemory
 from agora.memory.notes import Notes
+from agora.memory.profile import Heading
 from agora.ports.clock import Clock
 from agora.ports.encoder import Encoder
 from agora.ports.log import Log
 from agora.protocol.redacting import Guard
+from agora.protocol.tools.facts import FactTools
 from agora.protocol.tools.gateway import GatewayTools
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.router.gateway import Gateway
@@ -38,6 +42,7 @@ class Opened:
     store: SqliteStore
     cache: TwoLevelCache | None
     notes: Notes
+    facts: FactMemory
     tools: Tools
     gateway: Gateway
 
@@ -72,8 +77,22 @@ def assemble(  # noqa: PLR0913, PLR0917 - the parts it is made of
         store, encoder, clock, log, model_seconds=settings.embedding.deadline, cache=cache, questions=questions
     )
     gateway = make_gateway(settings, reach, store, notes, Parts(questions, disk, clock, log, guard))
-    tools = Tools(notes, clock, limits, about, guard, gateway=GatewayTools(gateway))
-    return Opened(store, cache, notes, tools, gateway)
+    facts = _facts(settings, store, encoder, clock, log)
+    tools = Tools(
+        *(notes, clock, limits, about, guard),
+        gateway=GatewayTools(gateway),
+        facts=FactTools(facts, clock, content_bytes=limits.content_bytes, profile_tokens=settings.facts.profile_tokens),
+    )
+    return Opened(store, cache, notes, facts, tools, gateway)
+
+
+def _facts(settings: Settings, store: SqliteStore, encoder: Encoder, clock: Clock, log: Log) -> FactMemory:
+    return FactMemory(
+        *(store.facts(), encoder, clock, log, make_extractor()),
+        model_seconds=settings.embedding.deadline,
+        heading=Heading(settings.facts.heading, settings.facts.heading_many),
+        log_read=store.log_read,
+    )
 
 
 def _caches(

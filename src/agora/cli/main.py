@@ -18,6 +18,7 @@ from agora.cli.crossref import crossref
 from agora.cli.demo import demo
 from agora.cli.doctor import doctor
 from agora.cli.exchange import export, import_
+from agora.cli.facts import recall, remember, remember_from
 from agora.cli.gateway import broadcast, route
 from agora.cli.indexing import reindex
 from agora.cli.maintenance import compact
@@ -42,6 +43,9 @@ for _command in (
     query,
     get,
     crossref,
+    remember,
+    recall,
+    remember_from,
     forget,
     restore,
     pin,

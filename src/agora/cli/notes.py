@@ -13,7 +13,7 @@ from agora.cli import output
 from agora.cli.session import Config, Home, Json, Namespace, errors_as_status, run_tool
 from agora.errors import InvalidInput
 
-Ids = Annotated[list[str], typer.Argument(help="Ids, as n_…")]
+Ids = Annotated[list[str], typer.Argument(help="Ids, as n_… or f_…")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A label; may be repeated.")]
 
 
@@ -41,7 +41,7 @@ def save(
 ) -> None:
     """Save a note that every agent finds."""
     with errors_as_status(json_wanted=json_wanted):
-        text = _standard_input() if content == "-" else content
+        text = standard_input("content") if content == "-" else content
         fields = _object("metadata", metadata)
     given = {
         "content": text,
@@ -114,7 +114,7 @@ def get(
 
 
 def forget(
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids, as n_…")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids, as n_… or f_…")] = None,
     tag: Tags = None,
     agent: Annotated[str | None, typer.Option(help="Notes that this agent alone saved.")] = None,
     namespace: Namespace = None,
@@ -197,11 +197,15 @@ def _shown(text: str) -> str:
     return Guard().name(text[:2_000])
 
 
-def _standard_input() -> str:
+def standard_input(name: str) -> str:
+    """What comes over standard input, for the argument of that name.
+
+    Raises: InvalidInput.
+    """
     if sys.stdin is None:
-        raise InvalidInput("content", "standard input is closed", "-", hint="Pipe a text in, or give it in place of -.")
+        raise InvalidInput(name, "standard input is closed", "-", hint="Pipe a text in, or give it in place of -.")
     raw = sys.stdin.buffer.read()
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput("content", f"must be UTF-8: byte {error.start} is not", raw[:40]) from None
+        raise InvalidInput(name, f"must be UTF-8: byte {error.start} is not", raw[:40]) from None

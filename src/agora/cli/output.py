@@ -74,6 +74,9 @@ def notes(data: Data) -> None:
         line(_head(each))
         suspected(each)
         print(indented(each["content"]))
+        if each["type"] == "fact":
+            _statements(each)
+            continue
         for version in each.get("history", ()):
             saver = f"{named(version['agent'])}, {version['origin']}"
             contests = f" contests {version['contests']}" if "contests" in version else ""
@@ -81,6 +84,17 @@ def notes(data: Data) -> None:
             suspected(version, "    ")
     for name in ("unknown", "forgotten", "expired", "purged"):
         _listed(name, data[name])
+
+
+def _statements(each: Data) -> None:
+    """How a fact stands, and what else was said of its key."""
+    until = f" until {each['until']}" if "until" in each else ""
+    line(f"  {each['state']}, from {each['valid_from']}{until}")
+    for said in each.get("history", ()):
+        value = json.dumps(said["value"], ensure_ascii=False) if "value" in said else "taken back"
+        saver = f"{named(said['sources'][0]['agent'])}, {said['sources'][0]['origin']}"
+        line(f"  {said['state']} {said['id']} {saver} {said['valid_from']}: {value}")
+        suspected(said, "    ")
 
 
 def forgotten(data: Data) -> None:
@@ -142,6 +156,8 @@ def _counted(data: Data) -> dict[str, str]:
     counts, store = data["notes"], data["store"]
     states = ("live", "superseded", "forgotten", "expired", *(("purged",) if counts["purged"] else ()))
     rows = {"notes": ", ".join(f"{counts[state]} {state}" for state in states)}
+    if "facts" in data:
+        rows["facts"] = f"{data['facts']['keys']} of {data['facts']['subjects']} subjects"
     for name in ("agents", "namespaces"):
         listed = [f"{each} {count}" for each, count in data[name].items()]
         more = [f"{data[f'more_{name}']} more"] if data[f"more_{name}"] else []
@@ -179,6 +195,7 @@ def _head(each: Data) -> str:
     marks = [f"contests {each['contests']}"] if "contests" in each else []
     marks += [f"contested by {', '.join(each['contested_by'])}"] if "contested_by" in each else []
     marks += ["pinned"] if "pinned_at" in each else []
+    marks += [f"from {each['valid_from'][:16]} on"] if each.get("upcoming") else []
     marked = f" {{{'; '.join(marks)}}}" if marks else ""
     return f"{each['id']}{title} — {saver}, {each['created_at'][:10]}, {each['namespace']}{tags}{marked}"
 

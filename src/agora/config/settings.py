@@ -12,6 +12,7 @@ from agora.config.access import AccessTable
 from agora.config.backends import KEY as BACKENDS
 from agora.config.backends import BackendTable
 from agora.config.bounds import LimitSettings, QuotaSettings, RedactionSettings
+from agora.config.facts import FactSettings
 from agora.config.gateway import GatewaySettings
 from agora.config.language_model import ModelSettings
 from agora.config.project import canonical_namespace
@@ -246,6 +247,7 @@ class Settings(Section):
     quota: QuotaSettings = QuotaSettings()
     redaction: RedactionSettings = RedactionSettings()
     cache: CacheSettings = CacheSettings()
+    facts: FactSettings = FactSettings()
     log: LogSettings = LogSettings()
     tools: ToolSettings = ToolSettings()
     prompts: PromptSettings = PromptSettings()

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agora.errors import InvalidInput
+from agora.errors import AgoraError, InvalidInput
 from agora.memory.access import concealed, require
 from agora.memory.passages import embed
 from agora.memory.profile import Heading, profile
 from agora.model.caller import Caller
+from agora.model.crossref import Read
 from agora.model.deadline import Deadline
-from agora.model.fact import Extracted, Fact, FactDraft, Gathered, Recalled, Recollection, Remembered, Stands
+from agora.model.fact import USER, Extracted, Fact, FactDraft, Gathered, Recalled, Recollection, Remembered, Stands
 from agora.model.instants import NEVER, maybe, to_micros
 from agora.model.timeline import Standing, reached, standings, statement
 from agora.ports.clock import Clock
@@ -22,14 +23,14 @@ from agora.ports.records import Embedded, VectorsNeeded
 from agora.text.facts import rendered
 from agora.text.sameness import name_of, same
 
-USER = "user"
-"""The subject of what is said of nobody in particular: the person at the other end."""
-
 _SLOTS = 500
 """Subjects with keys that one look reads at most, the best founded: many more than an answer or a profile holds."""
 
 _EVERY = 10_000
 """Keys of a subject among which is looked for what holds no longer."""
+
+
+LogRead = Callable[[Read, Callable[[AgoraError], None]], None]
 
 
 class FactMemory:
@@ -48,7 +49,9 @@ class FactMemory:
         *,
         model_seconds: float,
         heading: Heading = Heading(),  # noqa: B008 - immutable
+        log_read: LogRead | None = None,
     ) -> None:
+        """`log_read` takes what an answer gives away, so that who repeats it later is known to have read it here."""
         self._facts = facts
         self._encoder = encoder
         self._clock = clock
@@ -56,6 +59,7 @@ class FactMemory:
         self._extractor = extractor
         self._model_seconds = model_seconds
         self._heading = heading
+        self._log_read = log_read
 
     def remember(self, draft: FactDraft, caller: Caller, deadline: Deadline) -> Remembered:
         """Keep a fact; when this returns it is on disk, and every process recalls it.
@@ -70,14 +74,16 @@ class FactMemory:
         with self._facts.read(deadline) as reading:
             known = reading.repeats(draft, caller)
         embedded = None if known else self._embed(draft, deadline)
+        now = self._clock.now()
         try:
-            found = self._facts.remember(draft, caller, embedded, self._clock.now(), deadline)
+            found = self._facts.remember(draft, caller, embedded, now, deadline)
         except VectorsNeeded:
             # Forgotten, replaced or ended between the look and the write.
             embedded = self._embed(draft, deadline)
-            found = self._facts.remember(draft, caller, embedded, self._clock.now(), deadline)
+            now = self._clock.now()
+            found = self._facts.remember(draft, caller, embedded, now, deadline)
         self._log.info("fact remembered", id=found.id, status=found.status, namespace=found.namespace)
-        return concealed(caller, found)
+        return concealed(caller, replace(found, since=draft.valid_from or now))
 
     def remember_from(
         self,
@@ -144,7 +150,19 @@ class FactMemory:
             wanted.known_at,
             sequence,
         )
+        self._given(caller, [each.fact.id for each in answer.facts], sequence, now)
         return concealed(caller, answer)
+
+    def history(self, namespace: str, subject: str, key: str, caller: Caller, deadline: Deadline) -> tuple[Stands, ...]:
+        """Everything that was ever said of a subject's key, oldest first, and how each of it stands now.
+
+        Raises: NamespaceDenied; StoreUnavailable.
+        """
+        require(caller, (namespace,))
+        now = self._clock.now()
+        with self._facts.read(deadline) as reading:
+            known, _ = reading.of((namespace,), subject, key, _SLOTS)
+        return tuple(_concealed(each) for group in _grouped(known) for each in _stands(group, None, now, None))
 
     def subjects(
         self, namespaces: Sequence[str], beginning: str, most: int, caller: Caller, deadline: Deadline
@@ -153,6 +171,16 @@ class FactMemory:
         require(caller, namespaces)
         with self._facts.read(deadline) as reading:
             return reading.subjects(namespaces, beginning, most)
+
+    def _given(self, caller: Caller, ids: Iterable[str], sequence: int, now: datetime) -> None:
+        """Log what an answer gives away, behind the answer: it neither waits for that nor fails with it."""
+        if self._log_read is not None:
+            session, agent = caller.reader
+            # No namespace was read as a whole: what others changed there is still news.
+            self._log_read(Read(session, agent, tuple(ids), (), sequence, now, caller.identity), self._not_logged)
+
+    def _not_logged(self, error: AgoraError) -> None:
+        self._log.warning("reads were not logged", code=error.code)
 
     def _embed(self, draft: FactDraft, deadline: Deadline) -> Embedded:
         return embed(self._encoder, None, rendered(draft), deadline.within(self._model_seconds))

@@ -192,8 +192,8 @@ class Notes:
                     (purged if public_id in gone else unknown).append(public_id)
                     continue
                 note = found[public_id][1]
-                # Expiry first: a note that is both cannot be restored.
-                if note.expires_at is not None and note.expires_at <= now:
+                # Expiry first: a note that is both cannot be restored. What a fact said stays in its history.
+                if note.fact is None and note.expires_at is not None and note.expires_at <= now:
                     expired.append(public_id)
                 elif note.forgotten_at is not None:
                     forgotten.append(public_id)

@@ -29,7 +29,7 @@ CONTESTING_SHOWN = 5
 """Notes that a hit is contested by, as it names them."""
 
 METADATA_SHOWN = 400
-"""Bytes of the metadata that a hit carries; what is larger comes with reading the note by id."""
+"""Bytes of the metadata, or of a fact's value, that a hit carries; what is larger comes with reading it by id."""
 
 _LEAST = 24
 """A cut shorter than this tells nothing beside others; the hit is left out instead."""
@@ -68,6 +68,10 @@ def row_cost(hit: Hit) -> int:
     size += 2 * _OPTIONAL * sum(value is not None for value in (note.contests, note.pinned_at))
     size += 2 * _OPTIONAL * (1 + len(note.contested_by[:CONTESTING_SHOWN])) if note.contested_by else 0
     size += 2 * _OPTIONAL * sum(value is not None for value in rare)
+    if note.fact is not None:
+        value = value_size(note.fact.value)
+        size += 4 * _OPTIONAL + _quoted(note.fact.subject) + _quoted(note.fact.key)
+        size += _OPTIONAL + (value if value <= METADATA_SHOWN else 0)
     if note.metadata:
         fields = metadata_size(note.metadata)
         size += _OPTIONAL + (fields if fields <= METADATA_SHOWN else 0)
@@ -81,6 +85,11 @@ def row_cost(hit: Hit) -> int:
     if found := suspicions(note):
         size += _OPTIONAL + sum(map(_quoted, found))
     return -(-size // _BYTES_PER_TOKEN)
+
+
+def value_size(value: Any) -> int:  # noqa: ANN401 - JSON
+    """Bytes of a fact's value as JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode())
 
 
 def metadata_size(metadata: Mapping[str, Any]) -> int:

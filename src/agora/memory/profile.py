@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agora.model.caller import rank
-from agora.model.fact import Stands
+from agora.memory.suspects import suspicions_of_fact
+from agora.model.caller import RANKS, rank
+from agora.model.fact import Fact, Stands
 from agora.text.facts import line
 from agora.text.tokens import cost
 
@@ -26,7 +27,8 @@ class Heading:
 def profile(facts: Sequence[Stands], subject: str | None, budget: int, heading: Heading) -> tuple[str | None, int]:
     """A block for a system prompt of at most `budget` tokens, and how many facts have no room in it.
 
-    Facts of tools and of the web are not in it. None if there is nothing to say.
+    Facts of tools and of the web are not in it, nor what looks like instructions unless the user said it. None if there
+    is nothing to say.
     """
     told = [each for each in facts if rank(each.fact.origin) <= _TRUSTED]
     if not told:
@@ -39,11 +41,16 @@ def profile(facts: Sequence[Stands], subject: str | None, budget: int, heading: 
     for each in told:
         text = _line(each, None if alone is not None else each.fact.subject)
         price = cost(text + "\n")
-        if spent + price > budget:
+        if spent + price > budget or _looks(each.fact):
             continue
         lines.append(text)
         spent, written = spent + price, written + 1
     return ("\n".join(lines) if written else None), len(facts) - written
+
+
+def _looks(fact: Fact) -> bool:
+    """Whether a fact of anybody but the user looks like instructions: in a system prompt they would be followed."""
+    return fact.origin != RANKS[0] and bool(suspicions_of_fact(fact))
 
 
 def _line(each: Stands, subject: str | None) -> str:

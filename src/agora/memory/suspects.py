@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from agora.model.fact import Fact
 from agora.model.note import Note, Saver
 from agora.suspicion.known import known_reasons
 
@@ -21,6 +22,12 @@ def suspicions(note: Note) -> tuple[Reason, ...]:
     return known_reasons("\n".join(_texts(note)))
 
 
+def suspicions_of_fact(fact: Fact) -> tuple[Reason, ...]:
+    """As `suspicions`, of whatever an answer shows of a fact."""
+    texts = [fact.subject, fact.key, *strings(fact.value), fact.quote or ""]
+    return known_reasons("\n".join([*texts, *_savers(fact.savers)]))
+
+
 def _texts(note: Note) -> Iterator[str]:
     if note.title:
         yield note.title
@@ -29,7 +36,13 @@ def _texts(note: Note) -> Iterator[str]:
     if note.key:
         yield note.key
     yield from strings(note.metadata)
-    yield from dict.fromkeys(name for saver in note.savers[:SAVERS] for name in _names(saver))
+    if note.fact is not None:
+        yield from (note.fact.subject, note.fact.key, *strings(note.fact.value))
+    yield from _savers(note.savers)
+
+
+def _savers(savers: tuple[Saver, ...]) -> Iterator[str]:
+    yield from dict.fromkeys(name for saver in savers[:SAVERS] for name in _names(saver))
 
 
 def _names(saver: Saver) -> tuple[str, ...]:

@@ -13,6 +13,9 @@ from agora.model.note import Saver
 Value = str | int | float | bool | list[Any] | dict[str, Any]
 """What a fact may have for a value: JSON without null, up to 16 kB."""
 
+USER = "user"
+"""The subject of what is said of nobody in particular: the person at the other end."""
+
 FactStatus = Literal["stored", "corroborated", "superseded", "contested", "added"]
 
 FactState = Literal["current", "upcoming", "superseded", "ended", "expired", "retracted", "contested"]
@@ -99,7 +102,8 @@ class Remembered:
 
     `stored`: there was none. `corroborated`: it was said before; `count` sources now say it. `superseded`: `replaced`
     no longer holds from `valid_from` on. `contested`: what `stands`, of higher authority, remains the value. `added`:
-    one more of several values. `late`: a newer one begins later, so this holds until then or not any more.
+    one more of several values. `late`: a newer one begins later, so this holds until then or not any more. It
+    holds from `since` to `until`.
     """
 
     id: str
@@ -113,6 +117,7 @@ class Remembered:
     stands: Fact | None = None
     late: bool = False
     until: datetime | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,17 @@ class Saver:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """What a fact says, beside the text that it is found by: that `key` of `subject` is `value`, and from when on."""
+
+    subject: str
+    key: str
+    value: Any
+    valid_from: datetime
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """One immutable version of a note with the provenance of everyone who saved it, highest origin first."""
 
@@ -68,6 +79,8 @@ class Note:
     contested_by: tuple[str, ...] = ()
     """Ids of current notes of lower authority that stand beside this one."""
     pinned_at: datetime | None = None
+    fact: Said | None = None
+    """What it says, if its type is `fact`."""
 
     @property
     def origin(self) -> Origin:

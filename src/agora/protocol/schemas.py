@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from agora.abridging import abridge
@@ -38,10 +39,15 @@ def arguments(required: tuple[str, ...] = (), /, **properties: Schema) -> Schema
     return found | {"required": list(required)} if required else found
 
 
-def check(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+def check(
+    schema: Schema,
+    given: Mapping[str, Any],
+    nulls: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
     """`given`, if it meets `schema`; a whole number that was written as 5.0 comes back as 5.
 
-    The first argument in the schema's order that does not meet it is the one that is reported.
+    The first argument in the schema's order that does not meet it is the one that is reported. `nulls` says of
+    arguments what whoever gives null for them may mean to do.
 
     Raises: InvalidInput.
     """
@@ -58,24 +64,25 @@ def check(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
                 raise InvalidInput(name, f"is nested more than {_DEEPEST} levels deep")
             for error in _validator(_Frozen(rules)).iter_errors(given[name]):
                 path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path)
-                raise InvalidInput(_shown(name + path), _reason(error), error.instance)
+                hint = nulls.get(name) if given[name] is None else None
+                raise InvalidInput(_shown(name + path), _reason(error), error.instance, hint=hint)
     _check_values(given)
     return {name: _whole(schema["properties"][name], value) for name, value in given.items()}
 
 
 NOT_BLANK = r"\S"
 """Pattern of a text with something to see in it; stricter here than in other validators: see `_matches`."""
-ID = "^n_[0-7][0-9A-HJKMNP-TV-Z]{25}$"
-"""Pattern of a note's id."""
-READABLE = "^[nr]_[0-7][0-9A-HJKMNP-TV-Z]{25}(#[0-9]{1,9})?$"
-"""Pattern of an id of a note, or of a long result of a backend and the byte from which on it is read."""
+ID = "^[nf]_[0-7][0-9A-HJKMNP-TV-Z]{25}$"
+"""Pattern of the id of a note or a fact."""
+READABLE = "^[nfr]_[0-7][0-9A-HJKMNP-TV-Z]{25}(#[0-9]{1,9})?$"
+"""Pattern of an id of a note or a fact, or of a long result of a backend and the byte from which on it is read."""
 KIND = "^[a-z][a-z0-9_-]{0,31}$"
 """Pattern of a kind of notes."""
 
 _WORDS = {
     NOT_BLANK: "must not be blank",
-    ID: "must be the id of a note: n_ and 26 digits and capital letters, as a save or a query gave it",
-    READABLE: "must be the id of a note, n_ and 26 digits and capital letters, or of a result, r_ and as many",
+    ID: "must be the id of a note or a fact: n_ or f_ and 26 digits and capital letters, as an answer gave it",
+    READABLE: "must be the id of a note, a fact or a result: n_, f_ or r_ and 26 digits and capital letters",
     KIND: "must be a lower-case letter and then at most 31 lower-case letters, digits, - or _",
 }
 _DEEPEST = 32

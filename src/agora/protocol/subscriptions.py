@@ -46,6 +46,9 @@ loop that serves everybody."""
 _LISTED = {"save", "withdraw", "supersede", "settle", "forget", "restore", "expire", "purge", "replaced"}
 """Changes after which the list of resources is another one."""
 
+FACT = "f_"
+"""How ids of facts begin."""
+
 _OTHERS = frozenset({"tools", "backends", "offers"})
 """What the watch says of other servers; each client is told of its own part of it."""
 
@@ -302,6 +305,8 @@ def _concerns(asked: Asked, event: Event, own: str) -> bool:
         "namespaces": event.namespace == value,
         "search": event.namespace in ({asked_for} if asked_for else {own, SHARED}),
         "changes": event.namespace in {own, SHARED},
+        # Of whom it is, the journal's row does not say.
+        "facts": event.namespace in {own, SHARED} and (event.id or "").startswith(FACT),
         "status": True,
     }
     return concerned.get(asked.kind.name, False)

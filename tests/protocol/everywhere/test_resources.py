@@ -20,6 +20,7 @@ TEMPLATES = [
     "agora://agents/{name}{?cursor}",
     "agora://sessions/{id}{?cursor}",
     "agora://namespaces/{name}{?cursor}",
+    "agora://facts/{subject}",
     "agora://search{?q,namespace}",
     "agora://changes{?since}",
 ]
@@ -49,8 +50,8 @@ async def test_the_list_begins_with_the_fixed_ones_and_every_row_can_be_read(lin
         titled = await saved(link, client, "text", title="A title")
         page = await client.list_resources()
         uris = [resource.uri for resource in page.resources]
-        fixed = ["agora://status", "agora://changes", "agora://cache/stats", "agora://backends"]
-        assert uris[:4] == fixed
+        fixed = ["agora://status", "agora://changes", "agora://cache/stats", "agora://backends", "agora://facts"]
+        assert uris[:5] == fixed
         assert f"agora://namespaces/{link.space}" in uris
         titles = {resource.uri: resource.title for resource in page.resources}
         assert titles[f"agora://notes/{note}"] == "text that has no title"
@@ -81,6 +82,12 @@ async def test_every_resource_tells_what_its_name_says(link: Link) -> None:
             listed = await read(client, uri)
             assert (listed["total"], [row["id"] for row in listed["notes"]]) == (1, [first])
         assert (await read(client, f"agora://namespaces/{space}"))["total"] == 1
+        who = f"Ann of {link.space}"
+        await ok(client, "remember", key="city", value="Rome", subject=who)
+        known = await read(client, f"agora://facts/{quote(who, safe='')}")
+        assert (known["profile"], known["facts"][0]["value"]) == (f"What you know about {who}:\n- city: Rome", "Rome")
+        subjects = (await read(client, "agora://facts"))["subjects"]
+        assert {"uri": f"agora://facts/{quote(who, safe='/')}", "subject": who, "keys": 1} in subjects
         found = await read(client, f"agora://search?q=the%20port&namespace={link.space}")
         assert [row["id"] for row in found["results"]] == [first]
         status = await read(client, "agora://status")

@@ -309,8 +309,6 @@ LEFT = {
     "facts": "INSERT INTO facts (item_id, slot_id, value, multi, quoted, valid_from)"
     " VALUES ({row}, 1, 'left', 0, 0, 1)",
     "fact slots": "INSERT INTO fact_slots VALUES (9, 1, 'left', 'left', 'left', 'left')",
-    "conversations": "INSERT INTO conversations VALUES (1, 'left', 'all', 1)",
-    "summaries": "INSERT INTO summaries VALUES ({row}, 1, 2, 'left')",
     "journal": "UPDATE journal_payload SET content = x'00' WHERE sequence = (SELECT max(sequence) FROM journal)",
 }
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agora.errors import InvalidInput, NotFound
 from agora.memory.browsing import Browsing
@@ -16,15 +16,33 @@ from agora.model.note import Note
 from agora.ports.clock import Clock
 from agora.protocol import times
 from agora.protocol.context import Calling
-from agora.protocol.resources.table import BY_NAME, DATA, FIXED, Asked, Kind, before_of, cursor_of, parse, uri_of
+from agora.protocol.resources.table import (
+    BY_NAME,
+    DATA,
+    FIXED,
+    INDEXES,
+    Asked,
+    Kind,
+    before_of,
+    cursor_of,
+    index_of,
+    parse,
+    uri_of,
+)
 from agora.protocol.times import written
 from agora.protocol.tools.crossref import changes as shaped_changes
 from agora.protocol.tools.handlers import Tools
 from agora.protocol.tools.shapes import filled, looks, opening
 from agora.unseen import in_json, shown
 
+if TYPE_CHECKING:
+    from agora.memory.facts import FactMemory
+
 PAGE = 50
 _CHANGES = 100
+_SUBJECTS = 10_000
+"""Subjects of facts that are listed or counted."""
+
 COMPLETIONS = 100
 """The most values that the specification allows in one completion."""
 
@@ -52,7 +70,11 @@ class Listed:
 class Resources:
     """What can be read by URI. Blocking: run it in a worker thread."""
 
-    def __init__(self, tools: Tools, browsing: Browsing, clock: Clock) -> None:
+    def __init__(
+        self, tools: Tools, browsing: Browsing, clock: Clock, facts: Callable[[Deadline], FactMemory] | None = None
+    ) -> None:
+        """`facts` gives the memory of facts, for which the store may have to be opened; without it there are none."""
+        self._facts = facts
         self._tools = tools
         self._browsing = browsing
         self._clock = clock
@@ -64,7 +86,7 @@ class Resources:
         """
         visible = caller.scope.visible()
         page = self._browsing.page(Listing(visible, before=before_of(cursor), limit=PAGE), caller, deadline)
-        rows = [] if cursor is not None else [*map(_fixed, FIXED), *map(_namespace, visible)]
+        rows = [] if cursor is not None else [*map(_fixed, FIXED), *map(_index, INDEXES), *map(_namespace, visible)]
         rows += map(_note, page.notes)
         return rows, None if page.next is None else cursor_of(page.next)
 
@@ -94,7 +116,11 @@ class Resources:
         names = dict(kind.completes).get(argument)
         if names is None:
             return (), 0
-        found, total = self._browsing.names(names, beginning, caller, deadline, COMPLETIONS)
+        if names == "subjects":
+            every = [name for name, _ in self._subjects(beginning, caller, deadline)]
+            found, total = tuple(every[:COMPLETIONS]), len(every)
+        else:
+            found, total = self._browsing.names(names, beginning, caller, deadline, COMPLETIONS)
         # A value has to be what it looks like: an escape in its place would name another resource.
         seen = tuple(each for each in found if shown(each) == each and "\n" not in each)
         return seen, total - len(found) + len(seen)
@@ -113,8 +139,8 @@ class Resources:
                     raise InvalidInput("q", "it is missing", uri, hint="agora://search?q=what+you+look+for")
                 namespace = {name: asked.options[name] for name in ("namespace",) if name in asked.options}
                 return call("agora_query", query=asked.options["q"], **namespace)
-            case "notes":
-                return self._note(uri, asked.value, calling)
+            case "notes" | "facts" as of:
+                return {"notes": self._note, "facts": self._known}[of](uri, asked.value, calling)
             case "changes":
                 return self._changes(asked, calling.caller(), calling.deadline)
         named = asked.value if asked.kind.name == "namespaces" else None
@@ -146,6 +172,26 @@ class Resources:
         if not notes:
             raise ResourceNotFound(uri)
         return notes[0]
+
+    def _known(self, uri: str, subject: str, calling: Calling) -> Mapping[str, Any]:
+        """What is known of a subject; without one, of which there is anything."""
+        if not subject:
+            subjects = self._subjects("", calling.caller(), calling.deadline)
+            return {
+                "subjects": [{"uri": uri_of("facts", name), "subject": name, "keys": keys} for name, keys in subjects]
+            }
+        found: Mapping[str, Any] = {}
+        # What is no name, or where there are no facts, is the subject of nothing.
+        with suppress(InvalidInput, NotFound):
+            found = self._tools.answer("recall", {"subject": subject}, calling)
+        if not found.get("facts"):
+            raise ResourceNotFound(uri)
+        return found
+
+    def _subjects(self, beginning: str, caller: Caller, deadline: Deadline) -> tuple[tuple[str, int], ...]:
+        if self._facts is None:
+            return ()
+        return self._facts(deadline).subjects(caller.scope.visible(), beginning, _SUBJECTS, caller, deadline)
 
     def _changes(self, asked: Asked, caller: Caller, deadline: Deadline) -> Mapping[str, Any]:
         given = asked.options.get("since")
@@ -180,6 +226,11 @@ def _page(asked: Asked, page: Page) -> dict[str, Any]:
 
 def _fixed(kind: Kind) -> Listed:
     return Listed(kind.uri, kind.name, kind.title, kind.description)
+
+
+def _index(kind: Kind) -> Listed:
+    title, description = kind.index or ("", "")
+    return Listed(index_of(kind), kind.name, title, description)
 
 
 def _namespace(name: str) -> Listed:

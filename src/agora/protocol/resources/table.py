@@ -7,6 +7,7 @@ import binascii
 import json
 import re
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from agora.errors import InvalidInput
@@ -25,6 +26,7 @@ class Kind:
     """A family of resources. `template` is an RFC 6570 URI template; a fixed one has no braces.
 
     `completes` says which names each argument of the template may take. `options` are the arguments of its query.
+    `index`: title and description of what lists the values of its argument, at the URI without one; None for none.
     """
 
     name: str
@@ -32,7 +34,8 @@ class Kind:
     title: str
     description: str
     options: tuple[str, ...] = ()
-    completes: tuple[tuple[str, Named], ...] = ()
+    completes: tuple[tuple[str, Named | Literal["subjects"]], ...] = ()
+    index: tuple[str, str] | None = None
 
     @property
     def fixed(self) -> bool:
@@ -81,6 +84,14 @@ KINDS: tuple[Kind, ...] = (
         completes=(("name", "namespaces"),),
     ),
     Kind(
+        "facts",
+        "agora://facts/{subject}",
+        "Facts about a subject",
+        f"What holds of somebody or something, and the same as lines for a system prompt: what recall tells. {DATA}",
+        completes=(("subject", "subjects"),),
+        index=("Subjects of facts", f"Of whom and what facts are known, with the numbers of their keys. {DATA}"),
+    ),
+    Kind(
         "search",
         "agora://search{?q,namespace}",
         "Search",
@@ -109,6 +120,8 @@ KINDS: tuple[Kind, ...] = (
 BY_NAME = {kind.name: kind for kind in KINDS}
 FIXED = tuple(kind for kind in KINDS if kind.fixed and kind.name != "search")
 """Listed by themselves. A search without a question is nothing to list."""
+INDEXES = tuple(kind for kind in KINDS if kind.index is not None)
+"""Those whose values are listed at a URI of its own."""
 TEMPLATES = tuple(kind for kind in KINDS if "{" in kind.template)
 
 
@@ -138,7 +151,10 @@ def parse(uri: str) -> Asked | None:
     if kind is None:
         return None
     value = "" if kind.fixed else path
-    if (not value) is not kind.fixed or (kind.fixed and path and kind.name != f"{parts.netloc}/{path}"):
+    if kind.fixed:
+        if path and kind.name != f"{parts.netloc}/{path}":
+            return None
+    elif not value and kind.index is None:
         return None
     options = dict(given)
     if unknown := sorted(set(options) - set(kind.options)):
@@ -151,6 +167,11 @@ def uri_of(kind: str, value: str, **options: str) -> str:
     """The URI of a resource; what a URI cannot hold is escaped."""
     query = "&".join(f"{name}={quote(given, safe='')}" for name, given in options.items())
     return f"{SCHEME}://{kind}/{quote(value, safe='/:@')}" + (f"?{query}" if query else "")
+
+
+def index_of(kind: Kind) -> str:
+    """The URI of what lists the values of a family's argument."""
+    return f"{SCHEME}://{kind.name}"
 
 
 def cursor_of(before: str) -> str:

@@ -16,6 +16,7 @@ from agora.protocol import arguments, schemas
 from agora.protocol.context import Calling, Connection
 from agora.protocol.redacting import Checked, Guard
 from agora.protocol.tools import crossref, shapes
+from agora.protocol.tools.facts import FactTools
 from agora.protocol.tools.gateway import GatewayTools
 from agora.protocol.tools.table import CALLABLE
 from agora.protocol.tools.tool import Tool
@@ -44,7 +45,7 @@ class Tools:
     The command line and the server go through here alike, so both check and answer the same.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what there is to call, each by its name
         self,
         notes: Notes,
         clock: Clock,
@@ -53,10 +54,11 @@ class Tools:
         guard: Guard | None = None,
         *,
         gateway: GatewayTools | None = None,
+        facts: FactTools | None = None,
     ) -> None:
         """`about` tells of the process for the status: version, paths, transport. By default secrets are replaced.
 
-        Without a `gateway` the tools that reach other servers are not there.
+        Without a `gateway` the tools that reach other servers are not there, without `facts` not those of facts.
         """
         self._notes = notes
         self._guard = guard or Guard()
@@ -75,6 +77,13 @@ class Tools:
             "agora_pin": self._pin,
             "agora_status": self._status,
         }
+        self._facts = facts
+        if facts is not None:
+            self._handlers |= {
+                "remember": facts.remember,
+                "recall": facts.recall,
+                "remember_from": facts.remember_from,
+            }
         self._gateway = gateway
         if gateway is not None:
             self._handlers |= {
@@ -114,7 +123,7 @@ class Tools:
         name, given = tool.name, checked.value
         handler = self._handlers.get(name)
         if handler is None:
-            raise NotFound(f"unknown tool: {name}", hint="No other MCP servers are reached from here.")
+            raise NotFound(f"unknown tool: {name}", hint="What it needs is not reached from here.")
         caller = lowered(_caller(tool, given, connection, client, version), given.get("origin"))
         try:
             result = handler(given, caller, deadline)
@@ -147,11 +156,15 @@ class Tools:
 
     def _query(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         query = arguments.query(given, _searched(given, caller), self._clock.now(), self.limits.query_chars)
-        return shapes.answer(self._notes.query(query, caller, deadline), explain=given.get("explain", False))
+        found = self._notes.query(query, caller, deadline)
+        return shapes.answer(found, explain=given.get("explain", False), now=self._clock.now())
 
     def _get(self, given: Arguments, caller: Caller, deadline: Deadline) -> dict[str, Any]:
         ids = [each for each in given["ids"] if not each.startswith(KEPT)]
-        found = shapes.got(self._notes.get(ids, caller, deadline))
+        got = self._notes.get(ids, caller, deadline)
+        found = shapes.got(got, self._clock.now())
+        if self._facts is not None:
+            self._facts.add_history(got.notes, found["notes"], caller, deadline)
         if len(ids) < len(given["ids"]):
             self._add_rest([each for each in given["ids"] if each.startswith(KEPT)], found, caller, deadline)
         return found
@@ -191,6 +204,8 @@ class Tools:
         if self._gateway is not None:
             found["backends"], amiss = self._gateway.summary(caller)
             problems += amiss
+        if self._facts is not None and "notes" in found:
+            found["facts"] = self._facts.summary(caller, deadline)
         health = "ok" if not problems else "degraded"
         told = {
             "health": health,
@@ -210,13 +225,21 @@ def check(tool: Tool, given: Arguments, guard: Guard, limits: Limits) -> Checked
     """
     raw = {name: given[name] for name in tool.verbatim if name in given}
     checked = guard.arguments({name: value for name, value in given.items() if name not in raw})
-    checked = replace(checked, value=schemas.check(tool.input, checked.value | raw))
+    checked = replace(checked, value=schemas.check(tool.input, checked.value | raw, tool.nulls))
     if checked.too_much:
-        content, query = (checked.value.get(name, "") for name in ("content", "query"))
+        content, query, text = (checked.value.get(name, "") for name in ("content", "query", "text"))
         # Else the tool refuses it, with the limit and the size.
-        if len(content) <= limits.content_bytes and len(query) <= limits.query_chars:
+        if max(len(content), len(text)) <= limits.content_bytes and len(query) <= limits.query_chars:
             raise PayloadTooLarge("arguments", "hold too much text together")
-    return checked
+    return checked if tool.pair is None else _paired(checked, tool.pair, guard)
+
+
+def _paired(checked: Checked, pair: tuple[str, str], guard: Guard) -> Checked:
+    """`checked`, in which one argument is the name of another: as in `{"password": "…"}`, it may call it a secret."""
+    name, value = (checked.value[each] for each in pair)
+    found = guard.fields({name: value})
+    (clean,) = found.value.values()
+    return replace(checked, value=checked.value | {pair[1]: clean}, replaced=checked.replaced + found.replaced)
 
 
 def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, version: str) -> Caller:

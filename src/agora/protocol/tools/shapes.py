@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agora.memory.packing import CONTESTING_SHOWN, METADATA_SHOWN, SAVERS_SHOWN, metadata_size
+from agora.memory.packing import CONTESTING_SHOWN, METADATA_SHOWN, SAVERS_SHOWN, metadata_size, value_size
 from agora.memory.suspects import SAVERS, suspicions
-from agora.model.note import Note, Saved
+from agora.model.note import Note, Said, Saved
 from agora.model.query import Answer, Hit
 from agora.model.selection import Forgotten, Pinned, Restored
 from agora.protocol.times import written
@@ -20,11 +21,13 @@ _STATUS_BYTES = 7_650
 """Bounds of what no token budget covers: versions of one note, the status as a whole."""
 
 
-def note(found: Note, content: str | None = None, most_savers: int = SAVERS) -> dict[str, Any]:
+def note(
+    found: Note, content: str | None = None, most_savers: int = SAVERS, now: datetime | None = None
+) -> dict[str, Any]:
     """A note with its provenance: the first saver of its origin in place, everyone else under `also_saved_by`.
 
     `savers` says how many there are when not all of them are shown. Tags that a saver of lower origin gave stand with
-    that saver.
+    that saver. A fact has its subject, key and value in place of a key, and says if it begins after `now`.
     """
     first, others = found.savers[0], found.savers[1:]
     return filled(
@@ -46,7 +49,7 @@ def note(found: Note, content: str | None = None, most_savers: int = SAVERS) -> 
             "kind": found.kind,
             "metadata": dict(found.metadata) or None,
             "confidence": found.confidence,
-            "key": found.key,
+            **_said(found.fact, found.key, now),
             "version": found.version if found.key else None,
             "supersedes": found.supersedes,
             "superseded_by": found.superseded_by,
@@ -101,10 +104,10 @@ def saved(done: Saved) -> dict[str, Any]:
     )
 
 
-def answer(found: Answer, *, explain: bool) -> dict[str, Any]:
+def answer(found: Answer, *, explain: bool, now: datetime | None = None) -> dict[str, Any]:
     """What `agora_query` answers."""
     return {
-        "results": [_hit(hit, explain=explain) for hit in found.hits],
+        "results": [_hit(hit, now, explain=explain) for hit in found.hits],
         "omitted": found.omitted,
         "namespaces": list(found.namespaces),
         "mode": found.mode,
@@ -112,11 +115,11 @@ def answer(found: Answer, *, explain: bool) -> dict[str, Any]:
     } | sequence(found.sequence)
 
 
-def got(found: Got) -> dict[str, Any]:
+def got(found: Got, now: datetime | None = None) -> dict[str, Any]:
     """What `agora_get` answers."""
     notes = []
     for each in found.notes:
-        shaped = note(each)
+        shaped = note(each, now=now)
         versions = found.history.get(each.id, ())
         if len(versions) > 1:
             shaped["history"] = [
@@ -229,8 +232,21 @@ def opening(text: str, width: int = 80) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    shaped = note(hit.note, hit.content, SAVERS_SHOWN) | {
+def _said(fact: Said | None, key: str | None, now: datetime | None) -> dict[str, Any]:
+    if fact is None:
+        return {"key": key}
+    return {
+        "subject": fact.subject,
+        "key": fact.key,
+        "value": fact.value,
+        "valid_from": written(fact.valid_from),
+        "valid_to": written(fact.valid_to),
+        "upcoming": True if now is not None and fact.valid_from > now else None,
+    }
+
+
+def _hit(hit: Hit, now: datetime | None, *, explain: bool) -> dict[str, Any]:
+    shaped = note(hit.note, hit.content, SAVERS_SHOWN, now) | {
         "score": round(hit.score, 4),
         "tokens": hit.tokens,
         "cut": hit.cut,
@@ -238,6 +254,9 @@ def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
     if "metadata" in shaped and metadata_size(shaped["metadata"]) > METADATA_SHOWN:
         del shaped["metadata"]
         shaped["metadata_cut"] = True
+    if hit.note.fact is not None and value_size(hit.note.fact.value) > METADATA_SHOWN:
+        del shaped["value"]
+        shaped["value_cut"] = True
     if hit.similar:
         shaped["similar"] = list(hit.similar)
     if explain:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from agora.errors import ConfigError
 from agora.model.caller import RANKS
 from agora.protocol.schemas import ID, KIND, NOT_BLANK, READABLE, arguments, array, text, whole
+from agora.protocol.tools.facts_table import FACT_TOOLS
 from agora.protocol.tools.gateway_table import GATEWAY
 from agora.protocol.tools.tool import INTEGER, OBJECT, ROWS, STRING, STRINGS, Tool, out
 
@@ -26,11 +27,11 @@ _SEARCHED = text(
     maxLength=256,
 )
 _TIME = "ISO 8601 (local time), today, yesterday, or an age: 7d"
-_IDS = array("Ids, as n_…", _ID, minItems=1, maxItems=100)
+_IDS = array("Ids: n_…, f_…", _ID, minItems=1, maxItems=100)
 _METADATA = {"type": "object", "maxProperties": 64}
 
 
-TABLE: tuple[Tool, ...] = (
+NOTES: tuple[Tool, ...] = (
     Tool(
         "agora_save",
         "Save a note",
@@ -83,11 +84,11 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_query",
         "Query the notes",
-        "Find what any agent saved, by meaning and by words. Use it before you start work and when you meet an error"
+        "Find what any agent saved, facts too, by meaning and by words. Use it before work and when you meet an error"
         " or a choice. Returns the best notes with score 0..1 (comparable), text, agent, session,"
         " dates, tags; `omitted` counts what did not fit; a long text is `cut` around its best passage, agora_get has"
         " the whole. Forgotten, expired and superseded notes never come back. English is found best."
-        " Limits: 10,000 characters, 50 notes, 4,000 tokens unless max_tokens says otherwise.",
+        " Limits: 10,000 characters, 50 notes, 4,000 tokens by default.",
         arguments(
             ("query",),
             query=text("A question or a few words.", pattern=NOT_BLANK),
@@ -144,9 +145,12 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_get",
         "Get notes by id",
-        "Read notes whole by id: when a result was cut, for the history of a key, or on in a backend's long result"
-        " (r_…#byte). Returns them; unknown, forgotten, expired and purged ids apart, never an error. Limit: 100 ids.",
-        arguments(("ids",), ids=array("As n_…", {"type": "string", "pattern": READABLE}, minItems=1, maxItems=100)),
+        "Read notes and facts whole by id: when a result was cut, for the history of a key, or on in a backend's long"
+        " result (r_…#byte). Returns them; unknown, forgotten, expired and purged ids apart, never an error. Limit: 100"
+        " ids.",
+        arguments(
+            ("ids",), ids=array("As n_…, f_…", {"type": "string", "pattern": READABLE}, minItems=1, maxItems=100)
+        ),
         out(
             notes=ROWS,
             results=ROWS,
@@ -251,7 +255,7 @@ TABLE: tuple[Tool, ...] = (
     Tool(
         "agora_status",
         "Status",
-        "Whether Agora is well, and what it holds here. Use it when an answer surprises you or a call fails."
+        "Whether Agora is well, and what it holds here. Use it when an answer surprises or a call fails."
         " Returns health, every problem, counts of notes, agents and namespaces, index, model, sizes, paths."
         " Limit: 8 kB.",
         arguments(),
@@ -271,6 +275,9 @@ TABLE: tuple[Tool, ...] = (
         recalled=("agents", "namespaces"),
     ),
 )
+
+TABLE = (*NOTES, *FACT_TOOLS)
+"""The tools of the memory, which every connection has."""
 
 PIN = Tool(
     "agora_pin",

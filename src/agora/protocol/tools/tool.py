@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agora.protocol.fence import FENCE, FENCE_END
@@ -14,7 +15,9 @@ class Tool:
 
     `recalled` names the members of its result that hold what somebody saved: texts, titles, tags, names of agents,
     or what a backend answered. `verbatim` names the arguments that go to a backend as they are, secrets too; nothing of
-    them is kept. `open_world`: that it reaches beyond Agora's own store.
+    them is kept. `open_world`: that it reaches beyond Agora's own store. `nulls` says of arguments what whoever gives
+    null for them may mean to do. `pair` names an argument that is a name and the one that is what has that name: what
+    is called a password is taken for one.
     """
 
     name: str
@@ -29,6 +32,8 @@ class Tool:
     claims: tuple[str, ...] = field(default=())
     recalled: tuple[str, ...] = field(default=())
     verbatim: tuple[str, ...] = field(default=())
+    nulls: Mapping[str, str] = field(default_factory=dict)
+    pair: tuple[str, str] | None = None
 
 
 STRINGS: Schema = {"type": "array", "items": {"type": "string"}}

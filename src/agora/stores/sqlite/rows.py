@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agora.errors import StoreCorrupt
 from agora.model.caller import rank
 from agora.model.instants import from_micros, maybe
-from agora.model.note import Note, Saver
+from agora.model.note import Note, Said, Saver
 
 _COLUMNS = (
     "SELECT i.id, i.public_id, n.name, t.content, t.title, i.kind, i.key, i.version, t.metadata, i.confidence,"
@@ -110,12 +110,16 @@ def _assemble(connection: sqlite3.Connection, where: str, values: Sequence[Any],
         rows = [item[0] for item in items]
         tags, savers = _tags(connection, rows), savers_of(connection, rows)
         contesting = _contesting(connection, rows, now)
+        said = _said(connection, [item[0] for item in items if item[18] == "fact"])
         for item in items:
-            found[item[0]] = _note(item, tags[item[0]], savers.get(item[0], ()), contesting.get(item[0], ()))
+            row = item[0]
+            found[row] = _note(item, tags[row], savers.get(row, ()), contesting.get(row, ()), said.get(row))
     return found
 
 
-def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver], contesting: Sequence[str]) -> Note:
+def _note(
+    item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver], contesting: Sequence[str], said: Said | None
+) -> Note:
     if not savers:
         raise StoreCorrupt(f"the note {item[1]} has no provenance: the store is damaged")
     return Note(
@@ -142,7 +146,33 @@ def _note(item: Sequence[Any], tags: Sequence[str], savers: Sequence[Saver], con
         contests=None if item[19] is None else item[20] or "unknown",
         contested_by=tuple(contesting),
         pinned_at=maybe(item[21]),
+        fact=said,
     )
+
+
+def _said(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Said]:
+    """What the facts among these items say."""
+    if not rows:
+        return {}
+    return {
+        row: Said(subject, key, value_of(row, value), from_micros(start), maybe(stop))
+        for row, subject, key, value, start, stop in connection.execute(
+            "SELECT f.item_id, l.shown_subject, l.shown_key, f.value, f.valid_from, f.valid_to FROM facts f"
+            f" JOIN fact_slots l ON l.id = f.slot_id WHERE f.item_id IN ({places(rows)}) AND f.value IS NOT NULL",
+            tuple(rows),
+        )
+    }
+
+
+def value_of(row: int, stored: str) -> Any:  # noqa: ANN401 - JSON
+    """The value of a fact, from the JSON text that is stored.
+
+    Raises: StoreCorrupt if it is no JSON.
+    """
+    try:
+        return json.loads(stored)
+    except ValueError:
+        raise StoreCorrupt(f"the value of the fact in row {row} is damaged") from None
 
 
 def metadata_of(public_id: str, stored: str) -> dict[str, Any]:
