@@ -1,8 +1,24 @@
 """Agora: the one MCP server that all your agents share.
 
-Importing this package costs nothing: no dependency is loaded before it is used.
+Importing this package costs nothing: no dependency is loaded before it is used. `Memory` is Agora in this process, for
+programs that are agents themselves; what it raises is an `AgoraError`.
 """
+
+from importlib import import_module
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+_PLACES = {"AgoraError": "agora.errors", "Memory": "agora.app.memory"}
+
+__all__ = ["AgoraError", "Memory", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """What the package offers beside its version, imported at its first use. Their types are in `__init__.pyi`."""
+    if name in _PLACES:
+        return getattr(import_module(_PLACES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from agora.errors import InvalidInput, PayloadTooLarge
 from agora.model.fact import USER, FactDraft, Recollection, Value
@@ -66,12 +66,28 @@ def subject(given: Mapping[str, Any]) -> str | None:
     return found[0] if found else None
 
 
-def when_said(given: Mapping[str, Any], now: datetime) -> datetime | None:
-    """When a text was said; None for now.
+class Saying(NamedTuple):
+    """A text that may state facts: who says it, or what it is about, and when it was said; None for now."""
 
-    Raises: InvalidInput.
+    text: str
+    subject: str
+    at: datetime | None
+
+
+def saying(given: Mapping[str, Any], now: datetime, content_bytes: int) -> Saying:
+    """What the arguments of `remember_from` give.
+
+    Raises: InvalidInput, PayloadTooLarge.
     """
-    return _moment(given, "occurred_at", now)
+    text = given["text"]
+    if (size := len(text.encode())) > content_bytes:
+        raise PayloadTooLarge(
+            "text",
+            f"must have at most {content_bytes} bytes, it has {size}",
+            text,
+            hint="Give it in parts; limits.content_bytes raises the limit.",
+        )
+    return Saying(text, subject(given) or USER, _moment(given, "occurred_at", now))
 
 
 def _moment(given: Mapping[str, Any], param: str, now: datetime) -> datetime | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agora.errors import PayloadTooLarge
 from agora.model.caller import Caller
 from agora.model.deadline import Deadline
-from agora.model.fact import USER
 from agora.model.note import Note
 from agora.ports.clock import Clock
 from agora.protocol import fact_arguments
@@ -53,21 +51,9 @@ class FactTools:
 
     def remember_from(self, given: Mapping[str, Any], caller: Caller, deadline: Deadline) -> dict[str, Any]:
         """The result of `remember_from`."""
-        text = given["text"]
-        if (size := len(text.encode())) > self._content_bytes:
-            raise PayloadTooLarge(
-                "text",
-                f"must have at most {self._content_bytes} bytes, it has {size}",
-                text,
-                hint="Give it in parts; limits.content_bytes raises the limit.",
-            )
+        said = fact_arguments.saying(given, self._clock.now(), self._content_bytes)
         found = self.memory.remember_from(
-            text,
-            caller.scope.own,
-            caller,
-            deadline,
-            subject=fact_arguments.subject(given) or USER,
-            at=fact_arguments.when_said(given, self._clock.now()),
+            said.text, caller.scope.own, caller, deadline, subject=said.subject, at=said.at
         )
         return fact_shapes.gathered(found)
 
