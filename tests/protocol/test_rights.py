@@ -53,6 +53,10 @@ async def test_somebody_that_no_table_is_for_is_refused_everything_in_words(benc
             ("agora_forget", {"namespace": "acme/shop"}),
             ("agora_restore", {"ids": [UNKNOWN]}),
             ("agora_save", {"content": "mine"}),
+            ("remember", {"key": "port", "value": 1}),
+            ("recall", {}),
+            ("recall", {"namespace": "acme/shop"}),
+            ("remember_from", {"text": "the port is 1"}),
         ):
             error = await bench.refused(client, tool, **given)
             assert error["code"] == "namespace_denied", tool
@@ -62,6 +66,8 @@ async def test_somebody_that_no_table_is_for_is_refused_everything_in_words(benc
             client.list_resources,
             lambda: client.read_resource("agora://namespaces/acme%2Fshop"),
             lambda: client.read_resource("agora://changes"),
+            lambda: client.read_resource("agora://facts"),
+            lambda: client.read_resource("agora://facts/user"),
             lambda: client.complete(
                 ResourceTemplateReference(uri="agora://agents/{name}{?cursor}"), {"name": "name", "value": ""}
             ),
@@ -314,3 +320,26 @@ async def test_tables_that_allow_everything_hide_nothing(bench: Bench) -> None:
         saved = await bench.ok(client, "agora_save", content="the port is 8080")
         assert saved["sequence"] == 1
         assert "store" in await bench.ok(client, "agora_status")
+
+
+async def test_who_may_read_recalls_facts_and_remembers_none_and_sees_none_elsewhere(bench: Bench, mode: str) -> None:
+    for namespace in ("acme/shop", "acme/other"):
+        async with bench.client(namespace, connection=bench.connection(namespace, door="command")) as user:
+            planted_fact = await bench.ok(user, "remember", key="port", value=namespace, subject="database")
+    connection = under(bench, table("acme/shop", rights="read"), token="ci")  # noqa: S106 - a name
+    async with bench.client(connection=connection, mode=mode, tools=bench.services()) as client:
+        found = await bench.ok(client, "recall")
+        assert [each["value"] for each in found["facts"]] == ["acme/shop"]
+        assert "sequence" not in found
+        for tool, given in (
+            ("remember", {"key": "port", "value": 1}),
+            ("remember_from", {"text": "The port is 1."}),
+            ("recall", {"namespace": "acme/other"}),
+            ("remember", {"key": "port", "value": 1, "namespace": "acme/other"}),
+        ):
+            assert (await bench.refused(client, tool, **given))["code"] == "namespace_denied", tool
+        assert bench.extractor.asked == []
+        assert (await bench.ok(client, "agora_get", ids=[planted_fact["id"]]))["unknown"] == [planted_fact["id"]]
+        assert (await bench.ok(client, "agora_status"))["facts"] == {"subjects": 1, "keys": 1}
+        listed = (await client.read_resource("agora://facts")).contents[0]
+        assert "acme/other" not in listed.model_dump_json()

@@ -111,17 +111,8 @@ def concealed_changes(caller: Caller, changes: Changes) -> Changes:
 
 
 _OWN_STATUS = (
-    *(
-        "health",
-        "version",
-        "notes",
-        "messages",
-        "conversations",
-        "agents",
-        "more_agents",
-        "namespaces",
-        "more_namespaces",
-    ),
+    *("health", "version", "notes", "facts", "messages", "conversations"),
+    *("agents", "more_agents", "namespaces", "more_namespaces"),
     *("redaction", "session"),
 )
 _OF_INDEX = ("kind", "kernel", "passages")
