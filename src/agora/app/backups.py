@@ -143,7 +143,7 @@ def _held(store: Path) -> Data | None:
 
 def _shown(found: Contents) -> Data:
     changed = None if found.changed is None else from_micros(found.changed).isoformat().replace("+00:00", "Z")
-    names = ("notes", "versions", "sequence", "schema", "model")
+    names = ("notes", "versions", "facts", "messages", "sequence", "schema", "model")
     return {name: getattr(found, name) for name in names} | {"last_change": changed}
 
 

@@ -99,5 +99,10 @@ def _ask(plan: Mapping[str, Any], *, keep: bool) -> None:
 
 
 def _counted(found: Mapping[str, Any]) -> str:
-    counts = (f"{found[each]:,} {each[: None if found[each] != 1 else -1]}" for each in ("notes", "versions"))
-    return f"{' in '.join(counts)}, sequence {found['sequence']}"
+    notes, versions, facts, messages = (
+        f"{found[each]:,} {each[: None if found[each] != 1 else -1]}"
+        for each in ("notes", "versions", "facts", "messages")
+    )
+    # Of what it has none of, nothing is said.
+    more = [told for told, name in ((facts, "facts"), (messages, "messages")) if found[name]]
+    return f"{', '.join([f'{notes} in {versions}', *more])}, sequence {found['sequence']}"

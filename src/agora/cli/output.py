@@ -157,7 +157,12 @@ def _counted(data: Data) -> dict[str, str]:
     states = ("live", "superseded", "forgotten", "expired", *(("purged",) if counts["purged"] else ()))
     rows = {"notes": ", ".join(f"{counts[state]} {state}" for state in states)}
     if "facts" in data:
-        rows["facts"] = f"{data['facts']['keys']} of {data['facts']['subjects']} subjects"
+        said = [f"{data['facts']['keys']} of {data['facts']['subjects']} subjects"]
+        known = data.get("statements", {})
+        said += [f"{known[state]} {state}" for state in ("history", "forgotten") if known.get(state)]
+        rows["facts"] = ", ".join(said)
+    if data.get("conversations"):
+        rows["messages"] = f"{data['messages']} in {data['conversations']} conversations"
     for name in ("agents", "namespaces"):
         listed = [f"{each} {count}" for each, count in data[name].items()]
         more = [f"{data[f'more_{name}']} more"] if data[f"more_{name}"] else []

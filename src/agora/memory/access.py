@@ -111,7 +111,7 @@ def concealed_changes(caller: Caller, changes: Changes) -> Changes:
 
 
 _OWN_STATUS = (
-    *("health", "version", "notes", "facts", "messages", "conversations"),
+    *("health", "version", "notes", "facts", "statements", "messages", "conversations"),
     *("agents", "more_agents", "namespaces", "more_namespaces"),
     *("redaction", "session"),
 )

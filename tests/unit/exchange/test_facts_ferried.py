@@ -117,6 +117,12 @@ def test_what_was_purged_stays_purged_and_holds_its_place_elsewhere(make_desk: M
     take(there, tmp_path / "with.jsonl")
     assert values(there) == []
     assert there.problems() == []
+    # Whatever comes first in the file.
+    back = make_desk(tmp_path / "back")
+    (tmp_path / "back.jsonl").write_bytes(b"".join([lines[0], *versions_of(lines)[::-1], lines[-1]]))
+    take(back, tmp_path / "back.jsonl")
+    assert values(back) == []
+    assert back.problems() == []
     # A file with the purged one alone leaves no name behind.
     alone = [each for each in versions_of(lines) if json.loads(each)["id"] == secret.id]
     assert json.loads(alone[0])["fact"]["rank"] == 1
@@ -213,6 +219,7 @@ def test_a_conversation_goes_over_whole(make_desk: MakeDesk, tmp_path: Path) -> 
     before = there.sql("SELECT max(sequence) FROM journal")
     assert take(there, tmp_path / "file.jsonl").counts["duplicate"] == len(lines) - 2
     assert there.sql("SELECT max(sequence) FROM journal") == before
+    assert there.sql("SELECT last, strategy FROM conversations") == [(5, "summary")]
     # It goes on after the last one.
     say(there, "go on")
     assert there.sql("SELECT max(seq) FROM items") == [(6,)]

@@ -33,6 +33,7 @@ def test_an_expired_note_is_expired_by_every_path(desk: Desk) -> None:
     assert desk.counts() == {
         "passages": 2,
         "notes": {"live": 1, "superseded": 0, "forgotten": 0, "expired": 1, "purged": 0, "rows": 2},
+        "statements": {"live": 0, "history": 0, "forgotten": 0, "purged": 0, "rows": 0},
         "messages": 0,
         "conversations": 0,
         "agents": {"bob": 1},

@@ -72,6 +72,7 @@ def test_counts_tell_of_visible_namespaces_alone(desk: Desk) -> None:
     assert desk.counts("p") == {
         "passages": 1,
         "notes": {"live": 1, "superseded": 0, "forgotten": 0, "expired": 0, "purged": 0, "rows": 1},
+        "statements": {"live": 0, "history": 0, "forgotten": 0, "purged": 0, "rows": 0},
         "messages": 0,
         "conversations": 0,
         "agents": {"ann": 1},

@@ -31,7 +31,10 @@ _MINUTE = 60_000_000
 _UNKNOWN = -1
 """In place of the bytes where nothing limits them."""
 
-_SIZE = "ifnull(sum(length(CAST(t.content || ifnull(t.title, '') || t.metadata AS BLOB))), 0)"
+_SIZE = (
+    "ifnull(sum(length(CAST(t.content || ifnull(t.title, '') || t.metadata || ifnull("
+    "(SELECT f.value FROM facts f WHERE f.item_id = t.item_id), '') AS BLOB))), 0)"
+)
 _COUNTED = {
     "agent": f"SELECT {_SIZE} FROM savers s JOIN texts t ON t.item_id = s.item_id JOIN clients c ON c.id = s.client_id"
     " WHERE s.agent_id = ? AND s.n = 0 AND c.token = ''",
@@ -63,8 +66,10 @@ _FULL: WeakKeyDictionary[sqlite3.Connection, dict[Owner, tuple[int, int]]] = Wea
 
 
 def size_of(text: Draft | Version) -> int:
-    """Bytes that a text takes with its title and metadata."""
-    return sum(len(part.encode()) for part in (text.content or "", text.title or "", canonical(text.metadata)))
+    """Bytes that a text takes with its title and metadata, and of a fact with its value."""
+    fact = text.fact if isinstance(text, Version) else None
+    value = "" if fact is None or fact.value is None else canonical(fact.value)
+    return sum(len(part.encode()) for part in (text.content or "", text.title or "", canonical(text.metadata), value))
 
 
 def add(connection: sqlite3.Connection, row: int, size: int) -> None:

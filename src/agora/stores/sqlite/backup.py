@@ -43,6 +43,10 @@ class Contents(NamedTuple):
     """Notes that queries find: neither superseded nor forgotten nor expired."""
     versions: int
     """All versions of all notes."""
+    facts: int
+    """All statements, history included."""
+    messages: int
+    """Of all conversations."""
     sequence: int
     hash: bytes | None
     """Of the last change: two stores with the same one have the same past."""
@@ -86,16 +90,18 @@ def back_up(store: Path, target: Path, now: int, told: Told, *, quick: bool = Fa
 
 def contents(connection: sqlite3.Connection, now: int) -> Contents:
     """What the store behind an open transaction holds, as of `now` in microseconds since 1970."""
-    notes, versions = connection.execute(
-        "SELECT coalesce(sum(superseded_by IS NULL AND forgotten_at IS NULL"
-        " AND (expires_at IS NULL OR expires_at > ?)), 0), count(*) FROM items WHERE type = 'note'",
+    notes, versions, facts, messages = connection.execute(
+        "SELECT coalesce(sum(type = 'note' AND superseded_by IS NULL AND forgotten_at IS NULL"
+        " AND (expires_at IS NULL OR expires_at > ?)), 0), coalesce(sum(type = 'note'), 0),"
+        " coalesce(sum(type = 'fact'), 0), coalesce(sum(type = 'message'), 0) FROM items",
         (now,),
     ).fetchone()
     last = connection.execute("SELECT sequence, hash, at FROM journal ORDER BY sequence DESC LIMIT 1").fetchone()
     sequence, hash_, changed = last or (0, None, None)
     model = connection.execute("SELECT name FROM encoders WHERE state = 'active'").fetchone()
     schema = version_of(connection)
-    return Contents(notes, versions, sequence, hash_, changed, schema, None if model is None else model[0])
+    counts = (notes, versions, facts, messages)
+    return Contents(*counts, sequence, hash_, changed, schema, None if model is None else model[0])
 
 
 @contextlib.contextmanager

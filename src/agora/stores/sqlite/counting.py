@@ -29,9 +29,16 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
         f" coalesce(sum(i.superseded_by IS NULL AND i.forgotten_at IS NOT NULL AND NOT {_ENDED} AND {_KEPT}), 0),"
         f" coalesce(sum(i.superseded_by IS NULL AND {_ENDED} AND {_KEPT}), 0),"
         f" coalesce(sum(NOT {_KEPT}), 0)"
-        f" FROM items i WHERE {inside} AND {FOUND}",
+        f" FROM items i WHERE {inside} AND i.type = 'note'",
         (now, now, now, *namespaces),
     ).fetchone()
+    # A statement that has ended, or whose place another one took, is history.
+    live, forgotten, purged, statements = connection.execute(
+        f"SELECT coalesce(sum({_LIVE}), 0), coalesce(sum(i.forgotten_at IS NOT NULL AND {_KEPT}), 0),"
+        f" coalesce(sum(NOT {_KEPT}), 0), count(*) FROM items i WHERE {inside} AND i.type = 'fact'",
+        (now, *namespaces),
+    ).fetchone()
+    history = statements - live - forgotten - purged
     messages, conversations = connection.execute(
         f"SELECT count(*), count(DISTINCT i.namespace_id || ' ' || i.session) FROM items i"
         f" WHERE {inside} AND {_SPOKEN}",
@@ -62,6 +69,7 @@ def count(connection: sqlite3.Connection, namespaces: Sequence[int], now: int) -
             "purged": total[5],
             "rows": total[0],
         },
+        "statements": {"live": live, "history": history, "forgotten": forgotten, "purged": purged, "rows": statements},
         "messages": messages,
         "conversations": conversations,
         "agents": dict(agents[:_LISTED]),

@@ -64,7 +64,8 @@ class Remember:
         actor = ensure_actor(connection, self.caller, now)
         found = place(connection, namespace_id, draft, self.caller, now)
         if self.allowances is not None:
-            size = 0 if found.joins is not None else len(self.content.encode()) + len(canonical(draft.value).encode())
+            texts = (self.content, canonical(draft.value), canonical({}))
+            size = 0 if found.joins is not None else sum(len(text.encode()) for text in texts)
             charge_all(connection, self.allowances, actor, Owner("namespace", namespace_id, draft.namespace), size, now)
         if found.joins is not None:
             return self._join(connection, namespace_id, found, found.joins, actor)
