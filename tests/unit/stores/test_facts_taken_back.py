@@ -210,7 +210,7 @@ def test_two_writers_reverted_one_after_the_other_are_both_gone_at_once(acts: li
                 current = told.desk.sql("SELECT item_id, value FROM facts")
                 held = sorted(str(value) for row, value in current if row in holds.holding)
                 assert sorted(map(repr, values(told.desk))) == sorted(each.replace('"', "'") for each in held)
-                ends = settling.ends(told.expected(), now)
+                ends, _ = settling.ends(told.expected(), now)
                 found = {
                     row for row, end in ends.items() if end.superseded_by is None and (end.expires_at or NEVER) > now
                 }
