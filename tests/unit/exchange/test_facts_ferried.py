@@ -17,6 +17,7 @@ from tests.unit.exchange.ferry import lines_of, send, take, version, versions_of
 from tests.unit.stores.statements import everything, tell, values
 from tests.unit.stores.test_audit import reverted
 from tests.unit.stores.test_conversations_purged import say, summarize
+from tests.unit.stores.test_facts_purged import by_user
 from tests.unit.stores.test_facts_taken_back import live
 from tests.unit.stores.test_purge import clean, purge
 
@@ -133,6 +134,22 @@ def test_what_was_purged_stays_purged_and_holds_its_place_elsewhere(make_desk: M
     assert take(empty, gone).counts["created"] == 1
     assert empty.sql("SELECT (SELECT count(*) FROM facts), (SELECT count(*) FROM fact_slots)") == [(0, 0)]
     assert empty.problems() == []
+
+
+@pytest.mark.parametrize(("importer", "rank"), [("agent", 1), ("user", 0)])
+def test_a_purged_fact_holds_its_place_by_no_more_authority_than_who_imports_it(
+    make_desk: MakeDesk, tmp_path: Path, importer: Any, rank: int
+) -> None:
+    here, there = make_desk(), make_desk(tmp_path / "there")
+    tell(here, 1)
+    here.clock.advance(seconds=10)
+    here.forget(tell(here, "said by the user", origin="user").id, origin="user")
+    by_user(here)
+    send(here, tmp_path / "file.jsonl")
+    take(there, tmp_path / "file.jsonl", importer=importer)
+    assert there.sql("SELECT rank FROM facts WHERE value IS NULL") == [(rank,)]
+    assert values(there) == []
+    assert there.problems() == []
 
 
 @pytest.mark.parametrize("importer", ["agent", "user"])
