@@ -74,6 +74,7 @@ def test_a_process_that_dies_while_it_remembers_leaves_the_old_value_or_the_new(
     assert old in [each.fact.id for each in desk.recall(key="port", include_history=True).history]
     assert desk.values("port") == [2]
     facts_agree(desk)
+    assert desk.problems() == []
     desk.store.close()
 
 
@@ -103,4 +104,5 @@ def test_processes_killed_at_random_while_they_remember_lose_nothing_that_they_a
         assert sorted(keys) == sorted({key for key, _ in stored.values()})
         whole(tmp_path)
         facts_agree(desk)
+        assert desk.problems() == []
         desk.store.close()

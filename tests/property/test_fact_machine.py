@@ -185,6 +185,7 @@ class FactMachine(RuleBasedStateMachine):
         assert {each.fact.id for each in (*whole.facts, *whole.history)} == every
 
     def teardown(self) -> None:
+        assert self.desks[0].problems() == []
         for desk in self.desks:
             desk.store.close()
         shutil.rmtree(self.folder, ignore_errors=True)

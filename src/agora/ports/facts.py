@@ -60,7 +60,7 @@ class Facts(Protocol):
     ) -> Remembered:
         """Keep a statement, or count the caller among the sources of the same one that is there.
 
-        Raises: VectorsNeeded if `embedded` is None and the statement is new; EmbeddingMismatch; RateLimited,
-        QuotaExceeded; StoreUnavailable.
+        Raises: VectorsNeeded if `embedded` is None and the statement is new; InvalidInput for a value beyond the 250
+        that a key may have at once; EmbeddingMismatch; RateLimited, QuotaExceeded; StoreUnavailable.
         """
         ...

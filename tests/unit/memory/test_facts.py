@@ -13,6 +13,7 @@ from tests.fact_desk import FactDesk, facts_agree
 from agora.errors import InvalidInput
 from agora.model.deadline import Deadline
 from agora.model.fact import Extracted
+from agora.stores.sqlite.facts.remembering import MOST_VALUES
 from agora.testing import ManualClock
 
 
@@ -25,6 +26,7 @@ def desk(tmp_path: Path) -> FactDesk:
 def closed(desk: FactDesk) -> Iterator[None]:
     yield
     facts_agree(desk)
+    assert desk.problems() == []
     desk.store.close()
 
 
@@ -387,3 +389,14 @@ def test_of_a_subject_with_very_many_keys_the_best_founded_are_told_and_the_othe
     assert len(desk.recall(include_history=True).history) < 520
     assert desk.recall(as_of=desk.at(-3601)).omitted == 0
     assert desk.recall(as_of=desk.at(-1)).omitted == 470
+
+
+def test_a_key_has_room_for_so_many_values_at_once(desk: FactDesk) -> None:
+    told = [desk.remember("tag", number, multi=True) for number in range(MOST_VALUES)]
+    with pytest.raises(InvalidInput, match="one too many"):
+        desk.remember("tag", "more")
+    assert desk.remember("tag", 0, agent="bob").status == "corroborated"
+    desk.forget(told[5].id)
+    assert desk.remember("tag", "more").status == "added"
+    assert desk.remember("tag", "alone", multi=False).status == "superseded"
+    assert desk.values("tag") == ["alone"]

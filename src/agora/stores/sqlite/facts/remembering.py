@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agora.errors import InvalidInput
 from agora.model.allowance import Allowances
 from agora.model.caller import Caller, rank
 from agora.model.fact import Fact, FactDraft, FactStatus, Remembered
@@ -20,6 +21,9 @@ from agora.stores.sqlite.rows import canonical
 from agora.stores.sqlite.saving import insert_passages
 from agora.text.identity import content_hash, normal_hash
 from agora.text.sameness import name_of, same
+
+MOST_VALUES = 250
+"""That a key may have at once: each write and each recall of it looks at all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ class Remember:
     def __call__(self, connection: sqlite3.Connection) -> Remembered:
         """Add the caller to the sources of the same statement, or insert one and end what it takes the place of.
 
-        Raises: VectorsNeeded if one must be inserted and `embedded` is None; RateLimited, QuotaExceeded.
+        Raises: VectorsNeeded if one must be inserted and `embedded` is None; InvalidInput for one value too many;
+        RateLimited, QuotaExceeded.
         """
         draft, now = self.draft, self.now
         namespace_id = ensure_namespace(connection, draft.namespace, now)
@@ -69,6 +74,13 @@ class Remember:
             charge_all(connection, self.allowances, actor, Owner("namespace", namespace_id, draft.namespace), size, now)
         if found.joins is not None:
             return self._join(connection, namespace_id, found, found.joins, actor)
+        if found.multi and len(found.at_start.holding) >= MOST_VALUES:
+            raise InvalidInput(
+                "value",
+                f"is one too many: {draft.key!r} of {draft.subject!r} has {len(found.at_start.holding)} values already",
+                None,
+                hint="Forget some of them, or remember one list or object that holds them all.",
+            )
         if self.embedded is None:
             raise VectorsNeeded
         slot = found.slot or slots.ensure(connection, namespace_id, draft.subject, draft.key)
