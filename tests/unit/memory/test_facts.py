@@ -132,6 +132,9 @@ def test_lower_authority_is_contested_and_shown_beside(desk: FactDesk) -> None:
     [stands] = desk.recall(key="port").facts
     assert stands.fact.value == 1
     assert [each.value for each in stands.contested_by] == [2]
+    # A query that finds it says so.
+    assert desk.note(second.id).contests == stands.fact.id
+    assert desk.note(stands.fact.id).contested_by == (second.id,)
     third = desk.remember("port", 3, origin="user")
     assert third.status == "superseded"
     assert desk.states("port") == [(1, "superseded"), (2, "superseded"), (3, "current")]
