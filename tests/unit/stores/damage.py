@@ -251,8 +251,8 @@ FATAL: dict[str, list[str]] = {
     "contest_unlike_journal": ["UPDATE items SET contests = 4 WHERE id = 3"],
     "pin_unlike_journal": ["INSERT INTO pins VALUES (3, 1)", "DELETE FROM pins"],
     "broken_contest": [
-        "UPDATE items SET contests = 3 WHERE contests IS NOT NULL",
-        "UPDATE items SET contests = 999 WHERE contests IS NOT NULL",
+        "UPDATE items SET contests = 3 WHERE contests IS NOT NULL AND type = 'note'",
+        "UPDATE items SET contests = 999 WHERE contests IS NOT NULL AND type = 'note'",
     ],
     "pin_without_user": [
         "UPDATE savers SET origin = 'agent' WHERE origin = 'user'",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PATIENCE, Desk, MakeDesk
 from tests.unit.stores.test_audit import live, planned, reverted, sound
@@ -127,7 +127,19 @@ ACT = st.tuples(
 )
 
 
+# A copy that the first revert made has savers of two notes, both of the second writer.
+TAKEN_TOGETHER = [
+    ("ann", "agent", "save", "k", 0),
+    ("ann", "agent", "forget", "k", 0),
+    ("mal", "agent", "save", None, 1),
+    ("mal", "tool", "save", "k", 1),
+    ("eva", "agent", "save", "k", 0),
+    ("eva", "agent", "save", "k", 1),
+]
+
+
 @given(st.lists(ACT, min_size=3, max_size=12), st.booleans())
+@example(TAKEN_TOGETHER, eva_first=True)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_that_the_reverted_alone_have_said_is_live(acts: list[tuple[Any, ...]], eva_first: bool) -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -126,13 +126,6 @@ def test_a_summary_of_a_reverted_writer_goes_and_no_older_one_comes_back(desk: D
     assert desk.problems() == []
 
 
-def test_an_export_leaves_conversations_out(desk: Desk) -> None:
-    Table(desk).say_many(14)
-    note = desk.save("a note")
-    with desk.store.transfer().outgoing(Extract(("p",)), desk.clock.now(), soon()) as outgoing:
-        assert [each.id for each in outgoing.versions()] == [note.id]
-
-
 def test_a_move_to_another_encoder_takes_messages_along_that_have_vectors(make_desk: MakeDesk) -> None:
     desk = make_desk()
     desk.save("a note")

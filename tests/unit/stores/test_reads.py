@@ -241,7 +241,8 @@ def test_marks_of_an_older_store_are_those_of_this_machine_s_user(make_desk: Mak
             " sequence INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (agent, namespace_id)) STRICT, WITHOUT ROWID"
         )
         connection.execute("INSERT INTO readers SELECT agent, namespace_id, sequence, at FROM read_marks")
-        connection.execute("DROP TABLE read_marks")
+        for table in ("read_marks", "fact_slots", "facts", "conversations", "summaries"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 5")
     later = make_desk()
     assert later.sql("SELECT door, token, agent, sequence FROM read_marks") == [("local", "", "ann", 1)]

@@ -45,8 +45,8 @@ class Event(NamedTuple):
 
     @property
     def copy_of(self) -> str | None:
-        """The id of the note that it is a copy of, if a revert made it."""
-        found = self.after.get("imported", {}).get(REVERTED) if self.operation == "save" else None
+        """The id of the note that it is a copy of, if a revert made it, or put that one's savers on it."""
+        found = self.after.get("imported", {}).get(REVERTED) if self.operation in _GIVING else None
         return None if found is None else str(found)
 
     @property

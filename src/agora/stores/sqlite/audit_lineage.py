@@ -126,7 +126,7 @@ class Lineage:
 
     def history(self, row: int) -> History:
         """What was done to a note, first to last; of a copy that a revert made, also to what it is a copy of."""
-        events = self._events(row)
+        events = self._with_merged(row, self._events(row))
         made = next((each for each in events if each.operation == "save"), None)
         if made is None:
             return History(events)
@@ -139,6 +139,20 @@ class Lineage:
         older = self.history(source[0])
         events = [*older.savings_before(made), *(each for each in events if each is not made)]
         return History(events, older.brought, made)
+
+    def _with_merged(self, row: int, events: list[Event]) -> list[Event]:
+        """The events with the savings of the note that it came from in the place of what a revert put on this one."""
+        found: list[Event] = []
+        for each in events:
+            source = None
+            if each.operation == "merge" and each.copy_of is not None:
+                source = self._connection.execute(
+                    # What is given back to a note names the note itself.
+                    "SELECT id FROM items WHERE public_id = ? AND id < ?",
+                    (each.copy_of, row),
+                ).fetchone()
+            found += [each] if source is None else self.history(source[0]).savings_before(each)
+        return found
 
     def _loose(self, row: int) -> list[int]:
         """Notes whose savers are this one's too: without a key or contested, and it is the same text under a key."""
