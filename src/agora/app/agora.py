@@ -371,6 +371,7 @@ class Agora:
         if opened is None:
             return
         opened.gateway.close()
+        opened.extractor.close()
         opened.store.close()
         if opened.cache is not None:
             opened.cache.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agora.app.extracting import make_extractor
+from agora.app.extracting import Extracting, make_extractor
 from agora.app.files import CACHE_FILE, STORE_FILE
 from agora.app.gatewaying import Parts, make_gateway
 from agora.app.opening import open_store
@@ -43,6 +43,7 @@ class Opened:
     cache: TwoLevelCache | None
     notes: Notes
     facts: FactMemory
+    extractor: Extracting
     tools: Tools
     gateway: Gateway
 
@@ -71,28 +72,31 @@ def assemble(  # noqa: PLR0913, PLR0917 - the parts it is made of
 
     Raises: ConfigError, MissingExtra, StoreUnavailable, StoreCorrupt, StoreVersion.
     """
+    extractor = make_extractor(settings, guard, log)
     store = open_store(settings, encoder.fingerprint, clock, log)
     cache, questions, disk = _caches(settings, encoder, clock, log)
     notes = Notes(
         store, encoder, clock, log, model_seconds=settings.embedding.deadline, cache=cache, questions=questions
     )
     gateway = make_gateway(settings, reach, store, notes, Parts(questions, disk, clock, log, guard))
-    facts = _facts(settings, store, encoder, clock, log)
-    tools = Tools(
-        *(notes, clock, limits, about, guard),
-        gateway=GatewayTools(gateway),
-        facts=FactTools(facts, clock, content_bytes=limits.content_bytes, profile_tokens=settings.facts.profile_tokens),
-    )
-    return Opened(store, cache, notes, facts, tools, gateway)
-
-
-def _facts(settings: Settings, store: SqliteStore, encoder: Encoder, clock: Clock, log: Log) -> FactMemory:
-    return FactMemory(
-        *(store.facts(), encoder, clock, log, make_extractor()),
+    facts = FactMemory(
+        *(store.facts(), encoder, clock, log, extractor),
         model_seconds=settings.embedding.deadline,
         heading=Heading(settings.facts.heading, settings.facts.heading_many),
         log_read=store.log_read,
     )
+    tools = Tools(
+        *(notes, clock, limits, about, guard),
+        gateway=GatewayTools(gateway),
+        facts=FactTools(
+            facts,
+            clock,
+            content_bytes=limits.content_bytes,
+            profile_tokens=settings.facts.profile_tokens,
+            extraction=extractor.details,
+        ),
+    )
+    return Opened(store, cache, notes, facts, extractor, tools, gateway)
 
 
 def _caches(

@@ -206,6 +206,8 @@ class Tools:
             problems += amiss
         if self._facts is not None and "notes" in found:
             found["facts"] = self._facts.summary(caller, deadline)
+            if (model := self._facts.extraction()) is not None:
+                found["extraction"] = model
         health = "ok" if not problems else "degraded"
         told = {
             "health": health,
