@@ -61,7 +61,15 @@ saves = st.fixed_dictionaries(
         "origin": st.sampled_from([None, None, "user", "tool"]),
     }
 )
-plants = st.tuples(st.just("plant"), namespaces, saves)
+facts = st.fixed_dictionaries(
+    {
+        "tool": st.just("remember"),
+        "key": st.sampled_from(["port", "host"]),
+        "own": st.booleans(),
+        "valid_from": st.sampled_from(["2026-01-01", "2026-01-10", "2026-03-01"]),
+    }
+)
+plants = st.tuples(st.just("plant"), namespaces, saves | facts)
 changes = st.tuples(
     st.just("change"), st.sampled_from(["agora_forget", "agora_restore", "agora_pin"]), st.integers(0, 30)
 )
@@ -104,6 +112,9 @@ calls = st.one_of(
             "agora://cache/stats",
             "agora://changes",
             "agora://changes?since=7d",
+            "agora://facts",
+            "agora://facts/gateway",
+            *(f"agora://facts/{sentinel(name)}%20subject" for name in NAMESPACES),
             *(f"agora://namespaces/{name}" for name in NAMESPACES),
             *(f"agora://search?q=gateway&namespace={name}" for name in NAMESPACES),
             *(f"agora://agents/{sentinel(name)}-agent0" for name in NAMESPACES),
@@ -118,6 +129,7 @@ calls = st.one_of(
             ("agora://namespaces/{name}{?cursor}", "name"),
             ("agora://search{?q,namespace}", "namespace"),
             ("agora://notes/{id}", "id"),
+            ("agora://facts/{subject}", "subject"),
         ]
     ).map(lambda each: {"do": "complete", "template": each[0], "argument": each[1], "beginning": ""}),
     st.sampled_from(
@@ -129,7 +141,33 @@ calls = st.one_of(
         ]
     ).map(lambda each: {"do": "prompt", "name": each[0], "given": each[1]}),
 )
-steps = st.lists(st.one_of(plants, plants, changes, calls.map(lambda call: ("call", call))), min_size=4, max_size=24)
+fact_calls = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "name": st.just("recall"),
+            "subject": st.sampled_from([None, "gateway", "zqvault subject"]),
+            "key": st.sampled_from([None, "port"]),
+            "namespace": maybe,
+            "include_history": st.booleans(),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "name": st.just("remember"),
+            "key": st.just("port"),
+            "value": st.sampled_from([8080, 9090]),
+            "subject": st.sampled_from(["gateway", "something of mine"]),
+            "namespace": maybe,
+        }
+    ),
+)
+called, recalled = (each.map(lambda call: ("call", call)) for each in (calls, fact_calls))
+# Not `one_of`, which would give each kind of call as much room as all that others do.
+steps = st.lists(
+    st.sampled_from([plants, plants, changes, called, called, recalled]).flatmap(lambda kind: kind),
+    min_size=6,
+    max_size=24,
+)
 
 
 class Pair:
@@ -170,9 +208,9 @@ class Pair:
         for world, visitor in zip(self.worlds, self.visitors, strict=True):
             raw.append(visitor.answer(self._meant(world, given)))
             made = json.loads(raw[-1])
-            if given.get("name") != "agora_save" or "duplicate_of" in made:
+            if given.get("name") not in {"agora_save", "remember"} or made.get("id") in world.ids.values():
                 continue
-            if made.get("status") in {"created", "updated", "contested"}:
+            if "id" in made:
                 world.ids[step] = made["id"]
                 self.where[step] = made["namespace"]
         self._holds_nothing_hidden(raw[0], json.dumps(self._meant(self.whole, given)))
@@ -207,13 +245,13 @@ class Pair:
         # What is in both worlds has an id in each; only this world's own may be in this world's answer.
         # The marks around recalled text are drawn anew for each answer.
         text = re.sub(r"data-[0-9a-f]{16}", "data-MARK", text)
-        return re.sub(r"n_[0-9A-Z]{26}", lambda found: f"<{numbers.get(found[0], found[0])}>", text)
+        return re.sub(r"[nf]_[0-9A-Z]{26}", lambda found: f"<{numbers.get(found[0], found[0])}>", text)
 
     def _holds_nothing_hidden(self, text: str, asked: str) -> None:
         for namespace in set(NAMESPACES) - self.readable:
             # What was asked for by name may be in the words of a refusal.
             assert sentinel(namespace) in asked or sentinel(namespace) not in text
-        told = set(re.findall(r"n_[0-9A-Z]{26}", text)) - set(re.findall(r"n_[0-9A-Z]{26}", asked))
+        told = set(re.findall(r"[nf]_[0-9A-Z]{26}", text)) - set(re.findall(r"[nf]_[0-9A-Z]{26}", asked))
         hidden = {self.whole.ids[step] for step, name in self.where.items() if name not in self.readable}
         assert not told & hidden
 

@@ -12,15 +12,18 @@ from agora.cache.results import TwoLevelCache
 from agora.config.access import AccessTable
 from agora.errors import AgoraError
 from agora.memory.browsing import Browsing
+from agora.memory.facts import FactMemory
 from agora.memory.notes import Notes
 from agora.model.access import Door, Policy
 from agora.model.caller import Origin
 from agora.model.deadline import Deadline
+from agora.ports.extractor import Extraction
 from agora.protocol.context import Calling, Connection
 from agora.protocol.prompts.filling import Filling
 from agora.protocol.prompts.library import Library
 from agora.protocol.prompts.prompts import Prompts
 from agora.protocol.resources.resources import Resources
+from agora.protocol.tools.facts import FactTools
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.stores.sqlite.store import SqliteStore
 from agora.testing import FakeEncoder, ManualClock, SilentLog
@@ -59,6 +62,14 @@ def allowed(tables: Sequence[AccessTable], door: Door, token: str, client: str, 
     return min([level, max(limits)]) if limits else level
 
 
+class Nothing:
+    """Finds no facts in any text."""
+
+    def extract(self, text: str, deadline: Deadline) -> Extraction:
+        del text, deadline
+        return Extraction((), "nothing")
+
+
 class World:
     """One store with everything that a server offers on it."""
 
@@ -70,9 +81,17 @@ class World:
         cache = TwoLevelCache(self.clock, None, entries=100, seconds=300, disk_seconds=300)
         notes = Notes(self.store, encoder, self.clock, SilentLog(), model_seconds=20, cache=cache)
         limits = Limits(content_bytes=10_000, query_chars=1_000, call_seconds=20)
-        self.tools = Tools(notes, self.clock, limits, lambda: {"version": "test", "home": str(folder)})
+        facts = FactMemory(
+            *(self.store.facts(), encoder, self.clock, SilentLog(), Nothing()),
+            model_seconds=20,
+            log_read=self.store.log_read,
+        )
+        self.tools = Tools(
+            *(notes, self.clock, limits, lambda: {"version": "test", "home": str(folder)}),
+            facts=FactTools(facts, self.clock, content_bytes=10_000, profile_tokens=1_000),
+        )
         self.browsing = Browsing(lambda _: self.store)
-        self.resources = Resources(self.tools, self.browsing, self.clock)
+        self.resources = Resources(self.tools, self.browsing, self.clock, lambda _: facts)
         self.prompts = Prompts(Library(None, "en", SilentLog()), Filling(self.tools, self.browsing))
         self.ids: dict[int, str] = {}
         """Ids of what was saved, by the number of the step that saved it."""
@@ -97,11 +116,20 @@ class World:
                 "session": f"{mark}-session",
                 "kind": f"{mark}-kind",
             } | {name: value for name, value in arguments.items() if value is not None}
+        elif tool == "remember":
+            arguments = {
+                "key": arguments["key"],
+                "value": mark if arguments["own"] else 8080,
+                "subject": f"{mark} subject" if arguments["own"] else "gateway",
+                "valid_from": arguments["valid_from"],
+                "agent": f"{mark}-agent0",
+                "session": f"{mark}-session",
+            }
         else:
             arguments["ids"] = [self.ids[number] for number in arguments["ids"]]
             arguments |= {"dry_run": False, "reason": f"{mark} reason"} if tool == "agora_forget" else {}
         found = self.tools.call(tool, arguments, others, client=f"{mark}-client", deadline=Deadline(20))
-        if tool == "agora_save":
+        if tool in {"agora_save", "remember"}:
             self.ids[step] = found["id"]
 
 
