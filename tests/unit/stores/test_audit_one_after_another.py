@@ -139,7 +139,7 @@ TAKEN_TOGETHER = [
 
 
 @given(st.lists(ACT, min_size=3, max_size=12), st.booleans())
-@example(TAKEN_TOGETHER, eva_first=True)
+@example(acts=TAKEN_TOGETHER, eva_first=True)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_that_the_reverted_alone_have_said_is_live(acts: list[tuple[Any, ...]], eva_first: bool) -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

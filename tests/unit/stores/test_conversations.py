@@ -21,7 +21,6 @@ from agora.model.deadline import Deadline
 from agora.model.message import MessageDraft
 from agora.model.purge import Unwanted
 from agora.model.selection import Selection
-from agora.ports.transfer import Extract
 from agora.stores.sqlite.audit import verify
 from agora.stores.sqlite.audit_revert import SqliteReverting
 from agora.stores.sqlite.rules import SURROUNDINGS
