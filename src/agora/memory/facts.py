@@ -103,6 +103,9 @@ class FactMemory:
         """
         require(caller, (namespace,), "write")
         found = self._extractor.extract(text, deadline)
+        if found.problem is not None:
+            # Not the problem itself: it may hold words of the text.
+            self._log.warning("facts found by rules, not by the model", namespace=namespace, by=found.extracted_by)
         kept: list[tuple[Extracted, Remembered]] = []
         skipped: list[tuple[Extracted, str]] = []
         for each in found.facts:

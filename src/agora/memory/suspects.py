@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agora.model.fact import Fact
+from agora.model.message import Message
 from agora.model.note import Note, Saver
 from agora.suspicion.known import known_reasons
 
@@ -26,6 +27,16 @@ def suspicions_of_fact(fact: Fact) -> tuple[Reason, ...]:
     """As `suspicions`, of whatever an answer shows of a fact."""
     texts = [fact.subject, fact.key, *strings(fact.value), fact.quote or ""]
     return known_reasons("\n".join([*texts, *_savers(fact.savers)]))
+
+
+def suspicions_of_message(message: Message) -> tuple[Reason, ...]:
+    """As `suspicions`, of whatever an answer shows of a message."""
+    return suspicions_of_texts(message.content, message.speaker or "", message.agent, *strings(message.metadata))
+
+
+def suspicions_of_texts(*texts: str) -> tuple[Reason, ...]:
+    """As `suspicions`, of texts that are shown together."""
+    return known_reasons("\n".join(texts))
 
 
 def _texts(note: Note) -> Iterator[str]:

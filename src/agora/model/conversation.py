@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agora.model.fact import Gathered
 from agora.model.message import Message, Strategy, Summary
 
 
@@ -21,6 +22,7 @@ class SummaryDue:
     last: int
     text: str
     max_tokens: int
+    max_words: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class Trouble:
 class Kept:
     """A message that was appended. `folded`: the messages that went into the summary with it, first and last.
 
-    `problems`: why it has no vectors yet, or why the summary was not brought up to date.
+    `gathered`: the facts that were taken from it, where they are to be; None where they are not, or could not be.
+    `problems`: why it has no vectors yet, why the summary was not brought up to date, or why there are no facts.
     """
 
     id: str
@@ -45,6 +48,7 @@ class Kept:
     folded: tuple[int, int] | None = None
     summary_due: SummaryDue | None = None
     problems: tuple[Trouble, ...] = ()
+    gathered: Gathered | None = None
 
 
 @dataclass(frozen=True, slots=True)

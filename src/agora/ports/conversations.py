@@ -66,8 +66,8 @@ class ConversationReading(Protocol):
         """What was chosen for this conversation; None if nothing was."""
         ...
 
-    def listed(self, namespaces: Sequence[str], most: int) -> tuple[ConversationRow, ...]:
-        """Conversations, those with the newest messages first."""
+    def listed(self, namespaces: Sequence[str], most: int, session: str | None = None) -> tuple[ConversationRow, ...]:
+        """Conversations, those with the newest messages first; with `session` those of that name alone."""
         ...
 
 

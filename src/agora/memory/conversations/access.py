@@ -110,7 +110,7 @@ class _Reading:
         require(self._caller, (namespace,))
         return self._reading.strategy(namespace, session)
 
-    def listed(self, namespaces: Sequence[str], most: int) -> tuple[ConversationRow, ...]:
+    def listed(self, namespaces: Sequence[str], most: int, session: str | None = None) -> tuple[ConversationRow, ...]:
         """As `ConversationReading.listed`."""
         require(self._caller, namespaces)
-        return self._reading.listed(namespaces, most)
+        return self._reading.listed(namespaces, most, session)

@@ -16,9 +16,14 @@ from agora.ports.log import Log
 from agora.ports.summarizer import Folded, Summarizer
 from agora.text.tokens import cost, window
 
-WORDS = 200
-TOKENS = 512
-"""What a summary may have at the most."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a summary may have at the most."""
+
+    words: int = 200
+    tokens: int = 512
+
 
 BY_RULES = "extractive"
 """`Summary.written_by` of a summary that rules made."""
@@ -56,15 +61,20 @@ class Folding:
         *,
         messages: int = 12,
         tokens: int = 3_000,
+        room: Room = Room(),
         seconds: float = 15.0,
     ) -> None:
-        """Due above so many `messages`, or `tokens`, beyond the summary; `seconds` for each time it is made."""
+        """Due above so many `messages`, or `tokens`, beyond the summary; `seconds` for each time it is made.
+
+        `room`: what the summary may have.
+        """
         self._conversations = conversations
         self._summarizer = summarizer
         self._clock = clock
         self._log = log
         self._messages = max(messages, _LEAST)
         self._tokens = tokens
+        self._room = room
         self._seconds = seconds
 
     def fold(self, namespace: str, session: str, caller: Caller, deadline: Deadline) -> Outcome:
@@ -101,8 +111,12 @@ class Folding:
         taken = fresh[: self._due(fresh, live)]
         if not taken:
             return None, None
-        folded = self._summarizer.fold(before, taken, WORDS, TOKENS, deadline.within(self._seconds))
-        if not (text := bounded(folded.text)):
+        room = self._room
+        folded = self._summarizer.fold(before, taken, room.words, room.tokens, deadline.within(self._seconds))
+        if folded.problem is not None:
+            # Not the problem itself: it may hold words of the model or of its server, and the log holds no texts.
+            self._log.warning("summary made by rules, not by the model", namespace=namespace, by=folded.written_by)
+        if not (text := bounded(folded.text, room)):
             raise ModelAnswerUnusable("the summary that was made is empty")
         now = self._clock.now()
         summary = Summary(
@@ -128,7 +142,11 @@ class Folding:
 
 
 def due(
-    summary: Summary | None, namespace: str, session: str, messages: Callable[[int, int], Sequence[Message]]
+    summary: Summary | None,
+    namespace: str,
+    session: str,
+    messages: Callable[[int, int], Sequence[Message]],
+    room: Room,
 ) -> SummaryDue | None:
     """The offer to write a better summary, if rules made the present one. `messages` reads some by their numbers."""
     if summary is None or summary.written_by != BY_RULES:
@@ -136,22 +154,22 @@ def due(
     ticket = Ticket(namespace, session, summary.version, summary.first, summary.last)
     quoted = newest(messages(max(summary.first, summary.last - _AT_ONCE), summary.last), _SHOWN)
     text = f"{summary.text}\n\n{quoted}" if quoted else summary.text
-    return SummaryDue(written(ticket), summary.first, summary.last, text, TOKENS)
+    return SummaryDue(written(ticket), summary.first, summary.last, text, room.tokens, room.words)
 
 
-def bounded(text: str) -> str:
+def bounded(text: str, room: Room) -> str:
     """As much of a summary as it may have: whole lines and words from its beginning."""
     words = 0
     kept: list[str] = []
     for each in text.strip().splitlines():
         found = each.split()
-        if words + len(found) > WORDS:
-            rest = " ".join(found[: WORDS - words])
+        if words + len(found) > room.words:
+            rest = " ".join(found[: room.words - words])
             kept += [f"{rest} …"] if rest else []
             break
         words += len(found)
         kept.append(each)
-    return window("\n".join(kept), 0, 0, TOKENS)
+    return window("\n".join(kept), 0, 0, room.tokens)
 
 
 def _said(folded: Folded) -> Trouble | None:

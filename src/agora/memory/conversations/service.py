@@ -1,42 +1,33 @@
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from threading import Lock
-from typing import TYPE_CHECKING, cast, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
-from agora.errors import AgoraError, EmbeddingError, InvalidInput, PayloadTooLarge, SessionNotFound, SummaryOutdated
+from agora.errors import AgoraError, EmbeddingError, InvalidInput, SessionNotFound, SummaryOutdated
 from agora.memory.access import require
 from agora.memory.conversations import tokens
 from agora.memory.conversations.access import GuardedConversations
 from agora.memory.conversations.assembling import Parts, Shares, assemble, mark
-from agora.memory.conversations.folding import TOKENS, WORDS, Folding, due
+from agora.memory.conversations.checks import Limits, check_asked, check_draft, check_name, check_summary
+from agora.memory.conversations.folding import Folding, Room, due
+from agora.memory.conversations.late import LateVectors
 from agora.memory.conversations.wording import line
 from agora.memory.passages import embed
 from agora.model.caller import Caller, lowest
 from agora.model.conversation import Context, Kept, SummaryDue, Trouble
 from agora.model.deadline import Deadline
-from agora.model.message import Message, MessageDraft, Role, Strategy, Summary
+from agora.model.message import Message, MessageDraft, Strategy, Summary
 from agora.text.analysis import Group, analyse_query
-from agora.text.tokens import cost
 
 if TYPE_CHECKING:
+    from agora.model.fact import Gathered
     from agora.ports.clock import Clock
     from agora.ports.conversations import ConversationReading, ConversationRow, Conversations
     from agora.ports.encoder import Encoder, Vector
     from agora.ports.log import Log
     from agora.ports.records import Embedded
     from agora.ports.summarizer import Summarizer
-
-ROLES: tuple[Role, ...] = get_args(Role)
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-
-NAME = 200
-"""Characters of a conversation's name and of a speaker's, at the most."""
-
-CONTEXT_TOKENS = 1_000_000
-"""What a context may be asked to have at the most."""
 
 LISTED = 1_000
 """Conversations in one list, at the most."""
@@ -47,12 +38,11 @@ _READ = 500
 _SMALLEST = 30
 """Bytes that a message takes within the array at the least."""
 
-_VECTORS = 4_000
-_AT_ONCE = 64
-"""Vectors of messages that were kept without: remembered at most, and made for one question at most."""
-
 Facts = Callable[[Sequence[str], str, int, Caller, Deadline], str]
 """What is known of these subjects in a namespace, as lines, within so many tokens, for a caller."""
+
+Gather = Callable[["MessageDraft", Caller, Deadline], "Gathered"]
+"""Keeps the facts that a message states."""
 
 Unfounded = Callable[[str, Sequence[str], tuple[int, int]], Sequence[str]]
 """Numbers, paths and ids of a text that occur in none of its sources; it may name messages of a range by number."""
@@ -71,16 +61,6 @@ ASKED = Shares(facts=0.1, summary=0.12, relevant=0.6)
 UNASKED = Shares()
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one message may have, and how long the model may take for one, in seconds."""
-
-    content_bytes: int = 100_000
-    query_chars: int = 20_000
-    model_seconds: float = 20.0
-    append_seconds: float = 5.0
-
-
 class ConversationMemory:
     """Conversations: append, context, summarize, and a list of them.
 
@@ -97,15 +77,20 @@ class ConversationMemory:
         unfounded: Unfounded,
         *,
         facts: Facts | None = None,
+        gather: Gather | None = None,
         questions: Encoder | None = None,
         default: Strategy = "all",
         fold_messages: int = 12,
         fold_tokens: int = 3_000,
-        limits: Limits = Limits(),
+        fold_seconds: float = 15.0,
+        room: Room = Room(),  # noqa: B008 - immutable
+        limits: Limits = Limits(),  # noqa: B008 - as above
     ) -> None:
         """`conversations` gives the store, which may have to be opened first.
 
-        `questions` encodes questions, if another than `encoder` should. `default`: the strategy where none was chosen.
+        `gather` keeps the facts of what users say, if they are to be kept. `questions` encodes questions, if another
+        than `encoder` should. `default`: the strategy where none was chosen. `room`: what a summary may have, and
+        `fold_seconds` that it may take.
         """
         self._conversations = GuardedConversations(conversations)
         self._encoder = encoder
@@ -114,10 +99,18 @@ class ConversationMemory:
         self._log = log
         self._unfounded = unfounded
         self._facts = facts
+        self._gather = gather
+        self._room = room
         self._default: Strategy = default
         self._limits = limits
-        self._folding = Folding(self._conversations, summarizer, clock, log, messages=fold_messages, tokens=fold_tokens)
-        self._late = _Late()
+        self._folding = Folding(
+            *(self._conversations, summarizer, clock, log),
+            messages=fold_messages,
+            tokens=fold_tokens,
+            room=room,
+            seconds=fold_seconds,
+        )
+        self._late = LateVectors(encoder, log, limits.model_seconds)
         self._terms: object | None = None
 
     def append(
@@ -126,10 +119,11 @@ class ConversationMemory:
         """Append a message; when this returns it is on disk. `strategy` is kept for the conversation, if given.
 
         A model that is not ready holds nothing up: then the message is kept without vectors, and `problems` says so.
+        Nor does anything that follows undo it: neither the summary nor the facts that are taken from it.
 
         Raises: InvalidInput, PayloadTooLarge; NamespaceDenied; RateLimited, QuotaExceeded; StoreUnavailable.
         """
-        self._check(draft, strategy)
+        check_draft(draft, strategy, self._limits)
         require(caller, (draft.namespace,), "write")
         embedded, problems = self._embed(draft.content, deadline)
         try:
@@ -150,9 +144,10 @@ class ConversationMemory:
             except AgoraError as error:
                 # The message is kept; whatever ends the look around must not make it sound otherwise.
                 self._log.warning("no look at the summary", code=error.code)
+        gathered = self._gathered(draft, caller, deadline, problems)
         return Kept(
             *(kept.id, draft.namespace, draft.session, kept.seq),
-            *(outcome.folded, offer, tuple(problems)),
+            *(outcome.folded, offer, tuple(problems), gathered),
         )
 
     def context(  # noqa: PLR0913 - what a context depends on
@@ -165,15 +160,17 @@ class ConversationMemory:
         deadline: Deadline,
         *,
         strategy: Strategy | None = None,
+        subjects: Sequence[str] = (),
     ) -> Context:
         """What the next turn of a conversation needs to know, within `max_tokens`.
 
-        `strategy`: for this call alone. Without vectors words alone find what is relevant, and `problems` says so.
+        `strategy`: for this call alone. `subjects`: whose facts to give before those of the speakers. Without vectors
+        words alone find what is relevant, and `problems` says so.
 
         Raises: InvalidInput, PayloadTooLarge; NamespaceDenied; SessionNotFound; StoreUnavailable.
         """
-        _check_name("session", session)
-        self._check_asked(max_tokens, query, strategy)
+        check_name("session", session)
+        check_asked(max_tokens, query, strategy, self._limits)
         require(caller, (namespace,))
         problems: list[Trouble] = []
         writes = caller.scope.may("write", namespace)
@@ -202,11 +199,11 @@ class ConversationMemory:
             covered = 0 if summary is None else reading.live(namespace, session, summary.first, summary.last)
         given = Parts(messages, summary)
         if "facts" in parts and self._facts is not None:
-            given.facts = self._known(messages, namespace, caller, deadline, problems)
+            given.facts = self._known(subjects, messages, namespace, caller, deadline, problems)
         if seeks and query and messages:
             deadline.check()
             if asked is not None:
-                vectors |= self._late_vectors(messages, vectors, deadline)
+                vectors |= self._late.of(messages, vectors, deadline)
                 if missing := sum(each.row not in vectors for each in messages):
                     told = (
                         f"{missing} of {len(messages)} messages have no vectors: these are found by their words alone"
@@ -246,7 +243,7 @@ class ConversationMemory:
         ticket = tokens.read(token)
         require(caller, (ticket.namespace,), "write")
         text = summary.strip()
-        _check_summary(text)
+        check_summary(text, self._room)
         with self._conversations.read((ticket.namespace,), caller, deadline) as reading:
             if reading.count(ticket.namespace, ticket.session) == 0:
                 raise _unknown(ticket.namespace, ticket.session)
@@ -276,38 +273,22 @@ class ConversationMemory:
         return done
 
     def sessions(
-        self, namespaces: Sequence[str], caller: Caller, deadline: Deadline, most: int = 100
+        self,
+        namespaces: Sequence[str],
+        caller: Caller,
+        deadline: Deadline,
+        most: int = 100,
+        *,
+        session: str | None = None,
     ) -> tuple[ConversationRow, ...]:
-        """The conversations of these namespaces, those with the newest messages first.
+        """The conversations of these namespaces, or those of one name, the ones with the newest messages first.
 
         Raises: NamespaceDenied; StoreUnavailable.
         """
         with self._conversations.read(namespaces, caller, deadline) as reading:
-            found = reading.listed(namespaces, min(most, LISTED))
+            found = reading.listed(namespaces, min(most, LISTED), session)
             chosen = {(row.namespace, row.session): reading.strategy(row.namespace, row.session) for row in found}
         return tuple(replace(row, strategy=chosen[row.namespace, row.session] or self._default) for row in found)
-
-    def _check(self, draft: MessageDraft, strategy: Strategy | None) -> None:
-        _check_name("session", draft.session)
-        if draft.speaker is not None:
-            _check_name("speaker", draft.speaker)
-        if draft.role not in ROLES:
-            raise InvalidInput("role", f"must be one of {', '.join(ROLES)}", draft.role)
-        if strategy is not None and strategy not in STRATEGIES:
-            raise InvalidInput("strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
-        if not draft.content.strip():
-            raise InvalidInput("content", "must not be blank", draft.content)
-        if (size := len(draft.content.encode())) > self._limits.content_bytes:
-            reason = f"must have at most {self._limits.content_bytes} bytes, it has {size}"
-            raise PayloadTooLarge("content", reason, draft.content)
-
-    def _check_asked(self, max_tokens: int, query: str | None, strategy: Strategy | None) -> None:
-        if not 1 <= max_tokens <= CONTEXT_TOKENS:
-            raise InvalidInput("max_tokens", f"must be between 1 and {CONTEXT_TOKENS:,}", max_tokens)
-        if query is not None and len(query) > self._limits.query_chars:
-            raise PayloadTooLarge("query", f"must have at most {self._limits.query_chars} characters", query)
-        if strategy is not None and strategy not in STRATEGIES:
-            raise InvalidInput("strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
 
     def _embed(self, content: str, deadline: Deadline) -> tuple[Embedded | None, list[Trouble]]:
         if self._encoder.state != "ready":
@@ -326,29 +307,6 @@ class ConversationMemory:
         except EmbeddingError as error:
             return None, [Trouble(error.code, f"words alone chose the older messages: {error.message}")]
 
-    def _late_vectors(
-        self, messages: Sequence[Message], vectors: Mapping[int, Vector], deadline: Deadline
-    ) -> dict[int, Vector]:
-        """Vectors of messages that were kept without any: the newest of them, made now and remembered."""
-        profile = self._encoder.fingerprint.digest()
-        found: dict[int, Vector] = {}
-        waiting = [message for message in messages if message.row not in vectors]
-        made = 0
-        try:
-            for message in reversed(waiting):
-                known = self._late.get(profile, message.id)
-                if known is None:
-                    if made >= _AT_ONCE:
-                        continue
-                    made += 1
-                    # Its beginning: what the model reads at once.
-                    known = self._encoder.encode(message.content, deadline.within(self._limits.model_seconds))
-                    self._late.put(profile, message.id, known)
-                found[message.row] = known
-        except EmbeddingError as error:
-            self._log.warning("messages stay without vectors", code=error.code)
-        return found
-
     def _ranked(
         self,
         messages: Sequence[Message],
@@ -365,15 +323,32 @@ class ConversationMemory:
         order = sorted(range(len(messages)), key=lambda place: (-float(scores[place]), place))
         return [messages[place] for place in order]
 
+    def _gathered(
+        self, draft: MessageDraft, caller: Caller, deadline: Deadline, problems: list[Trouble]
+    ) -> Gathered | None:
+        """The facts of what a user said, if they are to be kept; never raises, for the message is kept."""
+        if self._gather is None or draft.role != "user":
+            return None
+        try:
+            found = self._gather(draft, caller, deadline.within(self._limits.gather_seconds))
+        except AgoraError as error:
+            self._log.warning("no facts were taken from a message", code=error.code, namespace=draft.namespace)
+            problems.append(Trouble(error.code, f"no facts were taken from the message: {error.message}"))
+            return None
+        problems += [Trouble("facts_by_rules", found.problem)] if found.problem is not None else []
+        return found
+
     def _known(
         self,
+        wanted: Sequence[str],
         messages: Sequence[Message],
         namespace: str,
         caller: Caller,
         deadline: Deadline,
         problems: list[Trouble],
     ) -> Callable[[int], str]:
-        subjects = tuple(dict.fromkeys(each.speaker for each in reversed(messages) if each.speaker))
+        speakers = (each.speaker for each in reversed(messages) if each.speaker)
+        subjects = tuple(dict.fromkeys((*wanted, *speakers)))
 
         def recall(budget: int) -> str:
             assert self._facts is not None
@@ -388,28 +363,7 @@ class ConversationMemory:
 
     def _due(self, reading: ConversationReading, namespace: str, session: str) -> SummaryDue | None:
         summary = reading.summary(namespace, session)
-        return due(summary, namespace, session, lambda a, b: reading.messages(namespace, session, a, b))
-
-
-class _Late:
-    """Vectors of messages that the store has none of, by encoder and id. Thread-safe; the longest unused go first."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], Vector] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, profile: str, id_: str) -> Vector | None:
-        with self._lock:
-            found = self._known.get((profile, id_))
-            if found is not None:
-                self._known.move_to_end((profile, id_))
-            return found
-
-    def put(self, profile: str, id_: str, vector: Vector) -> None:
-        with self._lock:
-            self._known[profile, id_] = vector
-            if len(self._known) > _VECTORS:
-                self._known.popitem(last=False)
+        return due(summary, namespace, session, lambda a, b: reading.messages(namespace, session, a, b), self._room)
 
 
 def _without_vectors(error: AgoraError) -> Trouble:
@@ -421,20 +375,6 @@ def _unknown(namespace: str, session: str) -> SessionNotFound:
         f"there is no conversation {session!r} in {namespace}",
         hint="session_append begins one; agora://sessions lists those that there are.",
     )
-
-
-def _check_name(param: str, name: str) -> None:
-    if not 1 <= len(name) <= NAME or not name.isprintable() or not name.strip():
-        raise InvalidInput(param, f"must be 1 to {NAME} printable characters on one line", name)
-
-
-def _check_summary(text: str) -> None:
-    if not text:
-        raise InvalidInput("summary", "must not be blank", text)
-    words, size = len(text.split()), cost(text)
-    if words > WORDS or size > TOKENS:
-        reason = f"must have at most {WORDS} words and {TOKENS} tokens, it has {words} and {size}"
-        raise InvalidInput("summary", reason, text)
 
 
 def _place_of(content: str, groups: Sequence[Group]) -> int:

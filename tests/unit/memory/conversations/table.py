@@ -10,7 +10,8 @@ from typing import Any
 from tests.conftest import PATIENCE, Desk
 
 from agora.errors import ModelUnavailable
-from agora.memory.conversations.service import ConversationMemory, Limits
+from agora.memory.conversations.checks import Limits
+from agora.memory.conversations.service import ConversationMemory
 from agora.model.caller import Caller
 from agora.model.conversation import Context, Kept
 from agora.model.deadline import Deadline

@@ -30,7 +30,7 @@ _SUMMARY = (
 )
 _LISTED = (
     "SELECT i.namespace_id, i.session, count(*), min(i.effective_at), max(i.effective_at), max(i.id) FROM items i"
-    " WHERE i.type = 'message' AND i.superseded_by IS NULL AND i.namespace_id IN ({}) AND i.forgotten_at IS NULL"
+    " WHERE i.type = 'message' AND i.superseded_by IS NULL AND i.namespace_id IN ({}) AND i.forgotten_at IS NULL{}"
     " GROUP BY i.namespace_id, i.session ORDER BY 6 DESC LIMIT ?"
 )
 
@@ -100,11 +100,13 @@ class SqliteConversationReading:
         ).fetchone()
         return None if found is None or found[0] is None else cast("Strategy", found[0])
 
-    def listed(self, namespaces: Sequence[str], most: int) -> tuple[ConversationRow, ...]:
+    def listed(self, namespaces: Sequence[str], most: int, session: str | None = None) -> tuple[ConversationRow, ...]:
         """As `ConversationReading.listed`."""
         ids = namespace_ids(self._connection, namespaces)
         names = dict(self._connection.execute("SELECT id, name FROM namespaces").fetchall())
-        found = self._connection.execute(_LISTED.format(places(ids)), (*ids, most)).fetchall()
+        named, wanted = ("", ()) if session is None else (" AND i.session = ?", (session,))
+        query = _LISTED.format(places(ids), named)
+        found = self._connection.execute(query, (*ids, *wanted, most)).fetchall()
         return tuple(
             ConversationRow(
                 *(names[row[0]], row[1], row[2], from_micros(row[3]), from_micros(row[4])),
