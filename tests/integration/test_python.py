@@ -105,6 +105,33 @@ def test_facts_go_through_every_method(memory: Memory) -> None:
     assert [(each.value, each.quote) for each, _ in gathered.remembered] == [("tea", "I prefer tea.")]
 
 
+def test_conversations_go_through_every_method(memory: Memory) -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    first = memory.append("talk", "user", "The pump is loud", speaker="Ann", occurred_at=at, metadata={"n": (1,)})
+    assert (first.seq, first.problems) == (1, ())
+    memory.remember("editor", "Helix", "ann")
+    for number in range(2, 14):
+        kept = memory.append("talk", "assistant", f"We looked at part {number}")
+    assert kept.summary_due is not None
+    assert (kept.folded, kept.summary_due.first, kept.summary_due.last) == ((1, 6), 1, 6)
+    done = memory.summarize(kept.summary_due.token, "The pump is loud; parts 2 to 6 are fine.")
+    assert (done.version, done.written_by) == (2, "agent:tester")
+    found = memory.context("talk", 1_000, query="what is loud?", subjects=("ann",))
+    assert found.summary is not None
+    assert (found.summary.text, found.messages, found.omitted) == (done.text, 13, 0)
+    assert "- editor: Helix" in found.chat[0]["content"]
+    assert found.chat[-1] == {"role": "assistant", "content": "We looked at part 13"}
+    assert memory.get(first.id).notes[0].metadata == {"n": [1]}
+    assert memory.get(first.id).notes[0].savers[0].session == "talk"
+    memory.append("other", "user", "Hello", strategy="buffer", namespace="acme/other")
+    assert [row.session for row in memory.sessions()] == ["talk"]
+    (row,) = memory.sessions(namespace="acme/other")
+    assert (row.session, row.messages, row.strategy) == ("other", 1, "buffer")
+    with pytest.raises(AgoraError) as caught:
+        memory.context("nothing")
+    assert caught.value.code == "session_not_found"
+
+
 def test_mistakes_are_errors_with_hints_and_secrets_never_arrive(memory: Memory, home: Path) -> None:
     for wrong in (
         lambda: memory.save(" "),
@@ -113,6 +140,9 @@ def test_mistakes_are_errors_with_hints_and_secrets_never_arrive(memory: Memory,
         lambda: memory.recall(as_of="soon"),
         lambda: memory.get("17"),
         lambda: memory.query("x", top_k=1_000),
+        lambda: memory.append("talk", "human", "x"),  # type: ignore[arg-type]
+        lambda: memory.context("talk", 1),
+        lambda: memory.summarize("token", "text"),
     ):
         with pytest.raises(AgoraError) as caught:
             wrong()
@@ -120,6 +150,7 @@ def test_mistakes_are_errors_with_hints_and_secrets_never_arrive(memory: Memory,
     memory.save(f"the token is {TOKEN}")
     assert memory.remember("deploy token", {"it": TOKEN}).status == "stored"
     memory.remember_from(f"My name is {TOKEN}.")
+    memory.append("talk", "user", f"It is {TOKEN}")
     memory.close()
     assert TOKEN.encode() not in b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
 

@@ -14,9 +14,14 @@ from mcp import Client
 from mcp_types import CallToolResult, Implementation
 from tests.blank import lay
 
+from agora.app.conversing import known_of
 from agora.config.bounds import LimitSettings
 from agora.errors import Cancelled, EmbeddingMismatch, WarmingUp
+from agora.llm.extractive import ExtractiveSummarizer
+from agora.llm.grounding import unfounded
 from agora.memory.browsing import Browsing
+from agora.memory.conversations.checks import Limits as MessageLimits
+from agora.memory.conversations.service import ConversationMemory, Gather
 from agora.memory.facts import FactMemory
 from agora.memory.notes import Notes
 from agora.memory.watching import Watch
@@ -32,6 +37,7 @@ from agora.protocol.prompts.prompts import Prompts
 from agora.protocol.resources.resources import Resources
 from agora.protocol.server import make_server
 from agora.protocol.services import Services
+from agora.protocol.tools.conversations import ConversationTools
 from agora.protocol.tools.facts import FactTools
 from agora.protocol.tools.handlers import Limits, Tools
 from agora.protocol.tools.table import CALLABLE
@@ -114,6 +120,8 @@ class Bench:
         self.clock = ManualClock()
         self.encoder = Encoder()
         self.extractor = Extractor()
+        self.gather: Gather | None = None
+        self.models: list[dict[str, Any]] = []
         self.log = HeardLog()
         lay(home / "agora.db", self.encoder.fingerprint, self.clock)
         self.store = SqliteStore(home / "agora.db", self.encoder.fingerprint, self.clock, busy_timeout=0.5)
@@ -136,8 +144,20 @@ class Bench:
             model_seconds=20,
             log_read=self.store.log_read,
         )
+        kept = self.store.conversations()
+        self.conversations = ConversationMemory(
+            *(lambda _: kept, self.encoder, self.clock, self.log, ExtractiveSummarizer(), unfounded),
+            facts=known_of(self.facts),
+            gather=self.gather,
+            limits=MessageLimits(content_bytes=given.content_bytes, query_chars=given.query_chars),
+        )
         made = FactTools(self.facts, self.clock, content_bytes=given.content_bytes, profile_tokens=1_000)
-        return Tools(notes, self.clock, limits, lambda: {"version": "test", "home": str(self.home)}, facts=made)
+        return Tools(
+            *(notes, self.clock, limits, lambda: {"version": "test", "home": str(self.home)}),
+            facts=made,
+            conversations=ConversationTools(self.conversations, self.clock),
+            language_models=lambda: self.models,
+        )
 
     def services(self, prompts: Path | None = None, language: str = "en") -> Services:
         """Everything that a server offers, on this store."""
@@ -146,7 +166,7 @@ class Bench:
         self.watches.append(Watch(lambda _: self.store, self.log, 0.05, beside=made.changes()))
         return Services(
             self.tools,
-            resources=Resources(self.tools, browsing, self.clock, lambda _: self.facts),
+            resources=Resources(self.tools, browsing, self.clock, lambda _: self.facts, lambda _: self.conversations),
             prompts=made,
             watch=self.watches[-1],
         )

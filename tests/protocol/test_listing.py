@@ -23,7 +23,8 @@ from agora.protocol.tools.tool import Tool
 
 SOURCE = Path(__file__).parents[2] / "src"
 NOTES = ["agora_save", "agora_query", "agora_get", "agora_crossref", "agora_forget", "agora_restore", "agora_status"]
-NAMES = [*NOTES, "remember", "recall", "remember_from"]
+FACTS = ["remember", "recall", "remember_from"]
+NAMES = [*NOTES, *FACTS, "session_append", "session_context", "session_summarize"]
 LIST = """
 import json
 from agora.protocol.server import _as_listed
@@ -58,7 +59,8 @@ def test_the_list_has_the_same_bytes_in_every_process_and_is_small() -> None:
     tools = json.loads(one)
     assert [tool["name"] for tool in tools] == NAMES
     assert size([tool for tool in tools if tool["name"] in NOTES]) < 12_000
-    assert size(tools) < 18_000
+    assert size([tool for tool in tools if tool["name"] in {*NOTES, *FACTS}]) < 18_000
+    assert size(tools) < 22_000
     assert size([tool for tool in tools if tool["name"] in CORE]) < 8 * 1024
 
 
@@ -105,6 +107,7 @@ def test_each_description_says_what_comes_back_when_to_use_it_and_where_the_limi
 def test_the_limits_that_are_said_are_the_limits_that_hold() -> None:
     limits = LimitSettings()
     assert f"{limits.content_bytes // 1024} kB" in BY_NAME["agora_save"].description
+    assert f"{limits.content_bytes // 1024} kB" in BY_NAME["session_append"].description
     assert f"{limits.query_chars:,} characters" in BY_NAME["agora_query"].description
     assert f"{DEFAULT_BUDGET:,} tokens" in BY_NAME["agora_query"].description
     assert BY_NAME["agora_query"].input["properties"]["max_tokens"]["default"] == DEFAULT_BUDGET
@@ -123,6 +126,9 @@ def test_the_hints_say_what_the_tools_do() -> None:
         "remember": (False, False, False),
         "recall": (True, False, True),
         "remember_from": (False, False, False),
+        "session_append": (False, False, False),
+        "session_context": (False, False, True),
+        "session_summarize": (False, False, False),
     }
 
 
@@ -132,6 +138,9 @@ async def test_tools_that_say_they_only_read_write_nothing_and_idempotent_ones_c
 ) -> None:
     async with bench.client() as client:
         saved = await bench.ok(client, "agora_save", content="a note", tags=["t"])
+        for number in range(14):
+            # Above twelve messages there is something to summarise, which a context may do too.
+            await bench.ok(client, "session_append", session="talk", role="user", content=f"message {number}")
         calls: dict[str, dict[str, Any]] = {
             "agora_query": {"query": "note"},
             "agora_get": {"ids": [saved["id"]]},
@@ -140,6 +149,7 @@ async def test_tools_that_say_they_only_read_write_nothing_and_idempotent_ones_c
             "agora_restore": {"ids": [saved["id"]]},
             "agora_status": {},
             "recall": {"include_history": True},
+            "session_context": {"session": "talk"},
         }
         for tool in TABLE:
             if tool.name not in calls:

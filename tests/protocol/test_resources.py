@@ -44,6 +44,7 @@ async def test_the_list_has_the_fixed_ones_the_namespaces_and_the_newest_notes(b
             "agora://changes",
             "agora://cache/stats",
             "agora://backends",
+            "agora://sessions",
             "agora://facts",
             "agora://namespaces/acme/shop",
             "agora://namespaces/shared",

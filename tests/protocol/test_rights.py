@@ -57,6 +57,9 @@ async def test_somebody_that_no_table_is_for_is_refused_everything_in_words(benc
             ("recall", {}),
             ("recall", {"namespace": "acme/shop"}),
             ("remember_from", {"text": "the port is 1"}),
+            ("session_append", {"session": "talk", "role": "user", "content": "mine"}),
+            ("session_context", {"session": "talk"}),
+            ("session_context", {"session": "talk", "namespace": "acme/shop"}),
         ):
             error = await bench.refused(client, tool, **given)
             assert error["code"] == "namespace_denied", tool
@@ -68,6 +71,8 @@ async def test_somebody_that_no_table_is_for_is_refused_everything_in_words(benc
             lambda: client.read_resource("agora://changes"),
             lambda: client.read_resource("agora://facts"),
             lambda: client.read_resource("agora://facts/user"),
+            lambda: client.read_resource("agora://sessions"),
+            lambda: client.read_resource("agora://sessions/talk"),
             lambda: client.complete(
                 ResourceTemplateReference(uri="agora://agents/{name}{?cursor}"), {"name": "name", "value": ""}
             ),
@@ -343,3 +348,40 @@ async def test_who_may_read_recalls_facts_and_remembers_none_and_sees_none_elsew
         assert (await bench.ok(client, "agora_status"))["facts"] == {"subjects": 1, "keys": 1}
         listed = (await client.read_resource("agora://facts")).contents[0]
         assert "acme/other" not in listed.model_dump_json()
+
+
+async def test_who_may_read_gets_contexts_and_changes_no_conversation_and_sees_none_elsewhere(
+    bench: Bench, mode: str
+) -> None:
+    tokens = {}
+    for namespace in ("acme/shop", "acme/other"):
+        async with bench.client(namespace, connection=bench.connection(namespace, door="command")) as user:
+            for number in range(13):
+                given = {"session": "talk", "role": "user", "content": f"message {number} of {namespace}"}
+                done = await bench.ok(user, "session_append", **given)
+            tokens[namespace] = done["summary_due"]["token"]
+    connection = under(bench, table("acme/shop", rights="read"), token="ci")  # noqa: S106 - a name
+    async with bench.client(connection=connection, mode=mode, tools=bench.services()) as client:
+        found = await bench.ok(client, "session_context", session="talk")
+        assert found["total"] == 13
+        # Who may not write is not asked to.
+        assert "summary_due" not in found
+        given = {"session": "talk", "role": "user", "content": "mine"}
+        for tool, arguments in (
+            ("session_append", given),
+            ("session_append", given | {"namespace": "acme/other"}),
+            ("session_context", {"session": "talk", "namespace": "acme/other"}),
+            ("session_context", {"session": "nothing", "namespace": "acme/other"}),
+            ("session_summarize", {"token": tokens["acme/shop"], "summary": "They talked."}),
+            ("session_summarize", {"token": tokens["acme/other"], "summary": "They talked."}),
+        ):
+            assert (await bench.refused(client, tool, **arguments))["code"] == "namespace_denied", tool
+        for uri in ("agora://sessions", "agora://sessions/talk"):
+            told = (await client.read_resource(uri)).contents[0].model_dump_json()
+            assert "acme/shop" in told
+            assert "acme/other" not in told
+        bench.models = [{"model": "m", "calls": 1, "last_error": "it is away", "used_for": ["facts"]}]
+        status = await bench.ok(client, "agora_status")
+        assert "language_models" not in status
+        assert [set(each) for each in status["problems"]] == [{"code", "hint"}]
+        assert (status["messages"], status["conversations"]) == (13, 1)

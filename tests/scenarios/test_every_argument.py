@@ -94,12 +94,35 @@ SAMPLES: dict[str, dict[str, list[Any]]] = {
         "agent": ["somebody"],
         "session": ["s-1"],
     },
+    "session_append": {
+        "session": ["talk", "s" * 200, "Größe 1"],
+        "role": ["user", "assistant", "system", "tool"],
+        "content": ["a text", "x" * 100_000],
+        "speaker": ["Ann", "s" * 200],
+        "occurred_at": ["yesterday", "2026-01-01T10:00:00+02:00"],
+        "metadata": [{}, {"n": 1, "deep": {"list": [1, None]}}],
+        "namespace": ["shared"],
+        "strategy": ["buffer", "summary", "facts", "semantic", "all"],
+        "agent": ["somebody"],
+    },
+    "session_context": {
+        "session": ["talk"],
+        "max_tokens": [50, 1_000_000],
+        "query": ["text", "?"],
+        "namespace": ["acme/shop"],
+        "subjects": [[], ["Ann", "nobody"]],
+        "strategy": ["buffer", "summary", "facts", "semantic", "all"],
+        "form": ["messages", "parts"],
+    },
+    "session_summarize": {"token": ["TOKEN"], "summary": ["A summary."]},
 }
 NEEDED: dict[str, dict[str, Any]] = {
     "agora_crossref": {"query": "text"},
     "agora_save": {"content": "a text"},
     "remember": {"key": "port", "value": 5432},
     "remember_from": {"text": "a text"},
+    "session_append": {"session": "talk", "role": "user", "content": "a text"},
+    "session_context": {"session": "talk"},
     "agora_query": {"query": "text"},
     "agora_forget": {"tags": ["one"]},
 }
@@ -126,10 +149,21 @@ def test_there_is_a_sample_for_every_argument_there_is() -> None:
     }
 
 
-@pytest.mark.parametrize("tool", SAMPLES)
+async def test_a_summary_takes_a_token_once_and_a_text(bench: Bench, mode: str) -> None:
+    (summary,) = SAMPLES["session_summarize"]["summary"]
+    async with bench.client(mode=mode) as client:
+        for number in range(13):
+            done = await bench.ok(client, "session_append", session="talk", role="user", content=f"message {number}")
+        given = {"token": done["summary_due"]["token"], "summary": summary}
+        assert (await bench.ok(client, "session_summarize", **given))["version"] == 2
+        assert (await bench.refused(client, "session_summarize", **given))["code"] == "summary_outdated"
+
+
+@pytest.mark.parametrize("tool", [name for name in SAMPLES if name != "session_summarize"])
 async def test_every_argument_works_alone_and_with_all_others(bench: Bench, mode: str, tool: str) -> None:
     async with bench.client(mode=mode) as client:
         known = (await bench.ok(client, "agora_save", content="known", tags=["one"]))["id"]
+        await bench.ok(client, "session_append", session="talk", role="user", content="a text")
         await bench.ok(client, tool, **NEEDED.get(tool, {"ids": [known]} if "ids" in SAMPLES[tool] else {}))
         for name, values in SAMPLES[tool].items():
             for value in values:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from agora.exchange.exporting import Exporter
     from agora.exchange.importing import Importer
     from agora.maintenance.purge import Purger
+    from agora.memory.conversations.service import ConversationMemory
     from agora.memory.facts import FactMemory
     from agora.memory.notes import Notes
     from agora.ports.encoder import Encoder
@@ -156,6 +157,11 @@ class Agora:
         return self._open(self._patience).facts
 
     @property
+    def conversations(self) -> ConversationMemory:
+        """The conversations in the store, which is opened as by `store`."""
+        return self._open(self._patience).conversations
+
+    @property
     def _patience(self) -> Deadline:
         return Deadline(self.settings.embedding.deadline)
 
@@ -213,7 +219,7 @@ class Agora:
 
     def services(self) -> Services:
         """What a server offers its clients."""
-        settings = self._loaded.settings
+        settings, late = self._loaded.settings, self._open
 
         def records(deadline: Deadline) -> SqliteStore:
             return self._open(deadline).store
@@ -231,7 +237,7 @@ class Agora:
         return Services(
             self.tools,
             offered(settings.tools.profile),
-            Resources(self.tools, browsing, self.clock, lambda deadline: self._open(deadline).facts),
+            Resources(self.tools, browsing, self.clock, lambda by: late(by).facts, lambda by: late(by).conversations),
             prompts,
             self._watch,
             lambda caller: any(map(caller.scope.grants.may_call, self._tables.names)),
@@ -368,13 +374,8 @@ class Agora:
             encoder = self._encoder
         if encoder is not None:
             encoder.close()
-        if opened is None:
-            return
-        opened.gateway.close()
-        opened.extractor.close()
-        opened.store.close()
-        if opened.cache is not None:
-            opened.cache.close()
+        if opened is not None:
+            opened.close()
 
     def _about(self) -> dict[str, Any]:
         return {

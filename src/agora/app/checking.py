@@ -20,6 +20,7 @@ from agora.config.load import Loaded
 from agora.config.settings import EmbeddingSettings, Settings
 from agora.embedding.choose import choose_encoder, examined, is_settled
 from agora.errors import AgoraError, ConfigError, StoreUnavailable
+from agora.llm.choosing import examined as examined_language
 from agora.stores.chroma.checking import examine as examine_chroma
 from agora.stores.chroma.client import missing
 from agora.stores.sqlite.environment import file_system, risk
@@ -48,6 +49,7 @@ def diagnose(loaded: Loaded) -> list[Row]:
         _file_system(settings.home, allowed=settings.store.network_file_system == "allow"),
         _redaction(settings),
         _check("model", lambda: _model(settings.embedding, store)),
+        _check("language model", lambda: examined_language(settings.model)),
         _index(settings, store),
         *([_cache(settings.home / CACHE_FILE)] if (settings.home / CACHE_FILE).exists() else []),
         *_store(store, settings.home / INDEX_FOLDER if settings.index.url == "sqlite" else None),

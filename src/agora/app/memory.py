@@ -10,16 +10,22 @@ from typing import Any, Self
 
 from agora import __version__
 from agora.app.agora import Agora
+from agora.app.warming import warm
 from agora.config.load import load_settings
 from agora.memory.notes import Got
 from agora.model.caller import Caller
+from agora.model.conversation import Context, Kept
 from agora.model.deadline import Deadline
 from agora.model.fact import Gathered, Recalled, Remembered, Value
+from agora.model.message import Role, Strategy, Summary
 from agora.model.note import Saved
 from agora.model.query import Answer, Mode
 from agora.model.selection import Forgotten, Restored
+from agora.ports.conversations import ConversationRow
 from agora.protocol import arguments, fact_arguments
 from agora.protocol.context import namespace_argument
+from agora.protocol.tools.conversations import message_draft, session_name, subjects_of
+from agora.protocol.tools.conversations_table import BUDGET
 from agora.protocol.tools.facts_table import FACTS
 from agora.protocol.tools.handlers import check
 from agora.protocol.tools.table import CALLABLE
@@ -236,6 +242,72 @@ class Memory:
             said.text, caller.scope.own, caller, self._deadline(), subject=said.subject, at=said.at
         )
 
+    def append(  # noqa: PLR0913 - what a message may have, each by its name
+        self,
+        session: str,
+        role: Role,
+        content: str,
+        *,
+        speaker: str | None = None,
+        occurred_at: When | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        strategy: Strategy | None = None,
+        namespace: str | None = None,
+    ) -> Kept:
+        """Append a message to a conversation; when this returns it is on disk, with its number.
+
+        `strategy`: what contexts of this conversation are made of from now on.
+
+        Raises: InvalidInput, SecretRefused; NamespaceDenied; RateLimited, QuotaExceeded; StoreUnavailable.
+        """
+        given: dict[str, Any] = {"session": session, "role": role, "content": content, "speaker": speaker}
+        given |= {"occurred_at": occurred_at, "metadata": metadata, "strategy": strategy}
+        checked, caller = self._checked("session_append", given, namespace)
+        draft = message_draft(checked, caller.scope.own, self._now())
+        warm(self._agora.encoder, self._agora.settings.embedding.deadline)
+        return self._agora.conversations.append(draft, caller, self._deadline(), strategy=checked.get("strategy"))
+
+    def context(
+        self,
+        session: str,
+        max_tokens: int | None = None,
+        *,
+        query: str | None = None,
+        subjects: Sequence[str] = (),
+        strategy: Strategy | None = None,
+        namespace: str | None = None,
+    ) -> Context:
+        """What a conversation's next turn needs to know; `chat` is all of it, as messages for a model.
+
+        Raises: InvalidInput, NamespaceDenied, SessionNotFound; StoreUnavailable.
+        """
+        given: dict[str, Any] = {"session": session, "max_tokens": max_tokens, "query": query, "subjects": subjects}
+        checked, caller = self._checked("session_context", given | {"strategy": strategy}, namespace)
+        return self._agora.conversations.context(
+            *(caller.scope.own, session_name(checked), checked.get("max_tokens", BUDGET), checked.get("query")),
+            *(caller, self._deadline()),
+            strategy=checked.get("strategy"),
+            subjects=subjects_of(checked),
+        )
+
+    def summarize(self, token: str, summary: str) -> Summary:
+        """Put a summary in the place of the one that the token of a `summary_due` names.
+
+        Raises: InvalidInput if it is too long, or has numbers, paths or ids that nobody wrote; SummaryOutdated;
+        NamespaceDenied; StoreUnavailable.
+        """
+        checked, caller = self._checked("session_summarize", {"token": token, "summary": summary})
+        return self._agora.conversations.summarize(checked["token"], checked["summary"], caller, self._deadline())
+
+    def sessions(self, *, limit: int = 100, namespace: str | None = None) -> tuple[ConversationRow, ...]:
+        """The conversations, those with the newest messages first.
+
+        Raises: NamespaceDenied; StoreUnavailable.
+        """
+        caller = self._connection.caller(CLIENT, __version__, namespace=namespace, **self._who)
+        searched = _searched(caller, namespace)
+        return self._agora.conversations.sessions(searched, caller, self._deadline(), limit)
+
     def _checked(
         self, tool: str, given: Mapping[str, Any], namespace: str | None = None
     ) -> tuple[dict[str, Any], Caller]:
@@ -243,8 +315,9 @@ class Memory:
         plain = {name: _plain(value) for name, value in given.items() if value is not None or name == "value"}
         wanted = plain if namespace is None else plain | {"namespace": namespace}
         checked = check(CALLABLE[tool], wanted, self._agora.guard, self._agora.tools.limits).value
-        named = checked.get("namespace")
-        return checked, self._connection.caller(CLIENT, __version__, namespace=named, **self._who)
+        who = self._who | ({"session": arguments.name(checked["session"])} if tool == "session_append" else {})
+        named = CALLABLE[tool].place(checked)
+        return checked, self._connection.caller(CLIENT, __version__, namespace=named, **who)
 
     def _now(self) -> datetime:
         return self._agora.clock.now()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -169,17 +170,22 @@ def _show_recalled(data: output.Data) -> None:
 
 
 def _show_gathered(data: output.Data) -> None:
-    for each in data["remembered"]:
-        done = "ended" if each.get("ended") else each["status"]
-        output.line(f"{done} {each['id']}: {_named(each)}")
-        _beside(each)
-        output.line(f"  said: {each['quote']}")
+    remembered_rows(data["remembered"])
     for each in data["skipped"]:
         output.line(f"skipped {each['key']}: {_written(each['value'])} ({each['reason']})")
     if not data["remembered"]:
         print(f"no facts were found by {data['extracted_by']}")
     if "problem" in data:
         output.line(data["problem"])
+
+
+def remembered_rows(rows: Sequence[output.Data], indent: str = "") -> None:
+    """Facts that were taken from a text, each with the words that state it."""
+    for each in rows:
+        done = "ended" if each.get("ended") else each["status"]
+        output.line(f"{indent}{done} {each['id']}: {_named(each)}")
+        _beside(each)
+        output.line(f"{indent}  said: {each['quote']}")
 
 
 def _fact(each: output.Data) -> str:

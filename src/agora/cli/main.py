@@ -14,6 +14,7 @@ from agora.cli.backends import backends
 from agora.cli.backup import backup, restore_backup
 from agora.cli.cache import cache
 from agora.cli.configuration import config
+from agora.cli.conversations import session
 from agora.cli.crossref import crossref
 from agora.cli.demo import demo
 from agora.cli.doctor import doctor
@@ -74,6 +75,7 @@ for _command in (
     app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)
 app.add_typer(server)
 app.add_typer(backends)
+app.add_typer(session)
 
 
 def _show_version(wanted: bool) -> None:

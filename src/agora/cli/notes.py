@@ -42,7 +42,7 @@ def save(
     """Save a note that every agent finds."""
     with errors_as_status(json_wanted=json_wanted):
         text = standard_input("content") if content == "-" else content
-        fields = _object("metadata", metadata)
+        fields = json_object("metadata", metadata)
     given = {
         "content": text,
         "title": title,
@@ -83,7 +83,7 @@ def query(
 ) -> None:
     """Find notes by meaning and by words."""
     with errors_as_status(json_wanted=json_wanted):
-        fields = _object("metadata", metadata)
+        fields = json_object("metadata", metadata)
     given = {
         "query": text,
         "top_k": top_k,
@@ -176,7 +176,11 @@ def status(json_wanted: Json = False, home: Home = None, config: Config = None) 
     run_tool("agora_status", {}, output.status, json_wanted, home, config)
 
 
-def _object(name: str, text: str | None) -> dict[str, Any] | None:
+def json_object(name: str, text: str | None) -> dict[str, Any] | None:
+    """The object that an option gives as JSON; None without it.
+
+    Raises: InvalidInput.
+    """
     if text is None:
         return None
     try:

@@ -146,6 +146,8 @@ def status(data: Data) -> None:
         amiss += [f"{backends['quarantined_tools']} tools quarantined"] if "quarantined_tools" in backends else []
         told = [f"{backends['configured']} configured", f"{backends['tools']} tools known", *amiss]
         rows["backends"] = ", ".join(told)
+    if models := data.get("language_models"):
+        rows["language"] = "; ".join(f"{each['model']} for {' and '.join(each['used_for'])}" for each in models)
     if "redaction" in data:
         rows["redaction"] = ": ".join(data["redaction"][each] for each in ("mode", "note") if each in data["redaction"])
     for name, value in rows.items():

@@ -49,10 +49,12 @@ def run_tool(
     home: Path | None,
     config: Path | None,
     namespace: str | None = None,
+    *,
+    warm: bool = False,
 ) -> None:
     """Call a tool in this process and print its result; exits with 1 or 2 on an error.
 
-    `namespace` opens a namespace for tools that have no such argument themselves.
+    `namespace` opens a namespace for tools that have no such argument themselves. `warm` waits for the model first.
     """
     with errors_as_status(json_wanted=json_wanted):
         from agora.app.guarding import guard_of  # noqa: PLC0415 - as above
@@ -62,8 +64,11 @@ def run_tool(
         loaded = settings(home, config)
         arguments = {key: value for key, value in given.items() if value is not None}
         # A mistake makes no data folder and waits for no store.
-        schemas.check(CALLABLE[name].input, guard_of(loaded.settings).arguments(arguments).value)
-        result = call_here(loaded, name, arguments, namespace)
+        tool = CALLABLE[name]
+        looked = {key: value for key, value in arguments.items() if key not in tool.verbatim}
+        clean = guard_of(loaded.settings).arguments(looked).value
+        schemas.check(tool.input, {key: clean.get(key, value) for key, value in arguments.items()})
+        result = call_here(loaded, name, arguments, namespace, warm=warm)
         if json_wanted:
             output.as_json(result)
         else:
@@ -71,19 +76,24 @@ def run_tool(
             output.replaced(result)
 
 
-def call_here(loaded: Loaded, name: str, arguments: Mapping[str, Any], namespace: str | None = None) -> dict[str, Any]:
+def call_here(
+    loaded: Loaded, name: str, arguments: Mapping[str, Any], namespace: str | None = None, *, warm: bool = False
+) -> dict[str, Any]:
     """The result of a tool that is called in this process, with the settings `loaded`.
 
-    `namespace` opens a namespace for tools that have no such argument themselves.
+    `namespace` opens a namespace for tools that have no such argument themselves. `warm` waits for the model first.
 
     Raises: what opening the store and the tool raise.
     """
     from agora.app.agora import opened  # noqa: PLC0415 - `agora --help` must not pay for it
+    from agora.app.warming import warm as waited_for  # noqa: PLC0415 - as above
     from agora.config.logs import configure_logging  # noqa: PLC0415 - as above
 
     configure_logging(quiet(loaded))
     with opened(loaded) as agora:
         connection = agora.connection(origin=origin(), folder=Path.cwd(), door="command")
+        if warm:
+            waited_for(agora.encoder, loaded.settings.embedding.deadline)
         if namespace is not None:
             connection.caller(CLIENT, namespace=namespace)
         deadline = Deadline(loaded.settings.limits.call_seconds)

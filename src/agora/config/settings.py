@@ -12,6 +12,7 @@ from agora.config.access import AccessTable
 from agora.config.backends import KEY as BACKENDS
 from agora.config.backends import BackendTable
 from agora.config.bounds import LimitSettings, QuotaSettings, RedactionSettings
+from agora.config.conversations import ConversationSettings
 from agora.config.facts import FactSettings
 from agora.config.gateway import GatewaySettings
 from agora.config.language_model import ModelSettings
@@ -248,6 +249,7 @@ class Settings(Section):
     redaction: RedactionSettings = RedactionSettings()
     cache: CacheSettings = CacheSettings()
     facts: FactSettings = FactSettings()
+    conversations: ConversationSettings = ConversationSettings()
     log: LogSettings = LogSettings()
     tools: ToolSettings = ToolSettings()
     prompts: PromptSettings = PromptSettings()

@@ -40,7 +40,7 @@ def draft(given: Mapping[str, Any], namespace: str, now: datetime, content_bytes
         title=_one_line(given.get("title")),
         tags=_tags(given.get("tags")),
         kind=given.get("kind", "note"),
-        metadata=_metadata(given),
+        metadata=own_fields(given),
         occurred_at=None if occurred is None else instant("occurred_at", occurred, now),
         confidence=given.get("confidence"),
         expires_at=None if lives is None else now + seconds("expires_in", lives),
@@ -60,7 +60,7 @@ def query(given: Mapping[str, Any], namespaces: Sequence[str], now: datetime, qu
         tags=_tags(given.get("tags")),
         agents=tuple(filter(None, map(name, given.get("agents") or ()))),
         kinds=tuple(given.get("kinds") or ()),
-        metadata=_metadata(given),
+        metadata=own_fields(given),
         since=None if since is None else instant("since", since, now, "start"),
         until=None if until is None else instant("until", until, now, "end"),
     )
@@ -119,6 +119,19 @@ def name(given: str | None) -> str | None:
     return None if given is None else unicodedata.normalize("NFC", given.strip())
 
 
+def own_fields(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What stands under `metadata`.
+
+    Raises: PayloadTooLarge.
+    """
+    metadata: Mapping[str, Any] = given.get("metadata") or {}
+    size = len(json.dumps(metadata, ensure_ascii=False).encode())
+    if size > _METADATA_BYTES:
+        reason = f"must have at most {_METADATA_BYTES} bytes as JSON, it has {size}"
+        raise PayloadTooLarge("metadata", reason, metadata, hint="What is long belongs into the content.")
+    return metadata
+
+
 def _check_length(query: str, most: int) -> None:
     if len(query) > most:
         raise PayloadTooLarge(
@@ -127,15 +140,6 @@ def _check_length(query: str, most: int) -> None:
             query,
             hint="Ask in a sentence or a few words; the model reads about 200 words.",
         )
-
-
-def _metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    metadata: Mapping[str, Any] = given.get("metadata") or {}
-    size = len(json.dumps(metadata, ensure_ascii=False).encode())
-    if size > _METADATA_BYTES:
-        reason = f"must have at most {_METADATA_BYTES} bytes as JSON, it has {size}"
-        raise PayloadTooLarge("metadata", reason, metadata, hint="What is long belongs into the content.")
-    return metadata
 
 
 def _tags(given: Sequence[str] | None) -> tuple[str, ...]:

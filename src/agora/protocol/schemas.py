@@ -72,17 +72,19 @@ def check(
 
 NOT_BLANK = r"\S"
 """Pattern of a text with something to see in it; stricter here than in other validators: see `_matches`."""
-ID = "^[nf]_[0-7][0-9A-HJKMNP-TV-Z]{25}$"
-"""Pattern of the id of a note or a fact."""
-READABLE = "^[nfr]_[0-7][0-9A-HJKMNP-TV-Z]{25}(#[0-9]{1,9})?$"
-"""Pattern of an id of a note or a fact, or of a long result of a backend and the byte from which on it is read."""
+ID = "^[nfms]_[0-7][0-9A-HJKMNP-TV-Z]{25}$"
+"""Pattern of the id of a note, a fact, a message or a summary."""
+READABLE = "^[nfmsr]_[0-7][0-9A-HJKMNP-TV-Z]{25}(#[0-9]{1,9})?$"
+"""Pattern of such an id, or of that of a long result of a backend and the byte from which on it is read."""
 KIND = "^[a-z][a-z0-9_-]{0,31}$"
 """Pattern of a kind of notes."""
 
 _WORDS = {
     NOT_BLANK: "must not be blank",
-    ID: "must be the id of a note or a fact: n_ or f_ and 26 digits and capital letters, as an answer gave it",
-    READABLE: "must be the id of a note, a fact or a result: n_, f_ or r_ and 26 digits and capital letters",
+    ID: "must be the id of a note, a fact or a message: n_, f_ or m_ and 26 digits and capital letters, as an answer"
+    " gave it",
+    READABLE: "must be the id of a note, a fact, a message or a result: n_, f_, m_ or r_ and 26 digits and capital"
+    " letters",
     KIND: "must be a lower-case letter and then at most 31 lower-case letters, digits, - or _",
 }
 _DEEPEST = 32

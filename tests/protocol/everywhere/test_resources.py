@@ -50,8 +50,8 @@ async def test_the_list_begins_with_the_fixed_ones_and_every_row_can_be_read(lin
         titled = await saved(link, client, "text", title="A title")
         page = await client.list_resources()
         uris = [resource.uri for resource in page.resources]
-        fixed = ["agora://status", "agora://changes", "agora://cache/stats", "agora://backends", "agora://facts"]
-        assert uris[:5] == fixed
+        fixed = ["agora://status", "agora://changes", "agora://cache/stats", "agora://backends"]
+        assert uris[:6] == [*fixed, "agora://sessions", "agora://facts"]
         assert f"agora://namespaces/{link.space}" in uris
         titles = {resource.uri: resource.title for resource in page.resources}
         assert titles[f"agora://notes/{note}"] == "text that has no title"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,18 +30,23 @@ from agora.protocol.resources.table import (
     uri_of,
 )
 from agora.protocol.times import written
+from agora.protocol.tools.conversation_shapes import listed as shaped_conversations
 from agora.protocol.tools.crossref import changes as shaped_changes
 from agora.protocol.tools.handlers import Tools
 from agora.protocol.tools.shapes import filled, looks, opening
 from agora.unseen import in_json, shown
 
 if TYPE_CHECKING:
+    from agora.memory.conversations.service import ConversationMemory
     from agora.memory.facts import FactMemory
 
 PAGE = 50
 _CHANGES = 100
 _SUBJECTS = 10_000
 """Subjects of facts that are listed or counted."""
+
+_TALKS = 100
+"""Conversations that are listed."""
 
 COMPLETIONS = 100
 """The most values that the specification allows in one completion."""
@@ -71,10 +76,19 @@ class Resources:
     """What can be read by URI. Blocking: run it in a worker thread."""
 
     def __init__(
-        self, tools: Tools, browsing: Browsing, clock: Clock, facts: Callable[[Deadline], FactMemory] | None = None
+        self,
+        tools: Tools,
+        browsing: Browsing,
+        clock: Clock,
+        facts: Callable[[Deadline], FactMemory] | None = None,
+        conversations: Callable[[Deadline], ConversationMemory] | None = None,
     ) -> None:
-        """`facts` gives the memory of facts, for which the store may have to be opened; without it there are none."""
+        """`facts` gives the memory of facts, for which the store may have to be opened; without it there are none.
+
+        So does `conversations`.
+        """
         self._facts = facts
+        self._conversations = conversations
         self._tools = tools
         self._browsing = browsing
         self._clock = clock
@@ -129,11 +143,11 @@ class Resources:
         def call(tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - a tool's arguments are JSON
             return self._tools.answer(tool, arguments, calling)
 
+        if not asked.value and asked.kind.index is not None:
+            return self._index(asked.kind.name, calling)
         match asked.kind.name:
-            case "status" | "backends" as told:
+            case "status" | "backends" | "cache/stats" as told:
                 return self._told(told, calling)
-            case "cache/stats":
-                return {"cache": call("agora_status").get("cache")}
             case "search":
                 if not asked.options.get("q", "").strip():
                     raise InvalidInput("q", "it is missing", uri, hint="agora://search?q=what+you+look+for")
@@ -143,6 +157,10 @@ class Resources:
                 return {"notes": self._note, "facts": self._known}[of](uri, asked.value, calling)
             case "changes":
                 return self._changes(asked, calling.caller(), calling.deadline)
+        return self._page(asked, uri, calling)
+
+    def _page(self, asked: Asked, uri: str, calling: Calling) -> Mapping[str, Any]:
+        """Notes of an agent, a session or a namespace; of a session the conversations too that have its name."""
         named = asked.value if asked.kind.name == "namespaces" else None
         caller = calling.caller(named)
         wanted = Listing(
@@ -153,11 +171,26 @@ class Resources:
             limit=PAGE,
         )
         page = self._browsing.page(wanted, caller, calling.deadline)
-        if not page.total and named is None:
+        talks = []
+        if asked.kind.name == "sessions":
+            talks = self._talks(caller.scope.visible(), asked.value, caller, calling.deadline)
+        if not page.total and named is None and not talks:
             raise ResourceNotFound(uri)
-        return _page(asked, page)
+        return _page(asked, page) | ({"conversations": talks} if talks else {})
+
+    def _talks(
+        self, namespaces: Sequence[str], name: str | None, caller: Caller, deadline: Deadline
+    ) -> list[dict[str, Any]]:
+        """Conversations, or those of one name."""
+        if self._conversations is None:
+            return []
+        found = self._conversations(deadline).sessions(namespaces, caller, deadline, _TALKS, session=name)
+        rows = shaped_conversations(found)
+        return rows if name is not None else [{"uri": uri_of("sessions", row["session"]), **row} for row in rows]
 
     def _told(self, of: str, calling: Calling) -> Mapping[str, Any]:
+        if of == "cache/stats":
+            return {"cache": self._tools.answer("agora_status", {}, calling).get("cache")}
         try:
             return self._tools.answer(f"agora_{of}", {}, calling)
         except NotFound:
@@ -173,13 +206,16 @@ class Resources:
             raise ResourceNotFound(uri)
         return notes[0]
 
+    def _index(self, of: str, calling: Calling) -> Mapping[str, Any]:
+        """Of what there is anything: subjects of facts, or conversations."""
+        caller, deadline = calling.caller(), calling.deadline
+        if of == "sessions":
+            return {"sessions": self._talks(caller.scope.searched(), None, caller, deadline)}
+        subjects = self._subjects("", caller, deadline)
+        return {"subjects": [{"uri": uri_of(of, name), "subject": name, "keys": keys} for name, keys in subjects]}
+
     def _known(self, uri: str, subject: str, calling: Calling) -> Mapping[str, Any]:
-        """What is known of a subject; without one, of which there is anything."""
-        if not subject:
-            subjects = self._subjects("", calling.caller(), calling.deadline)
-            return {
-                "subjects": [{"uri": uri_of("facts", name), "subject": name, "keys": keys} for name, keys in subjects]
-            }
+        """What is known of a subject."""
         found: Mapping[str, Any] = {}
         # What is no name, or where there are no facts, is the subject of nothing.
         with suppress(InvalidInput, NotFound):

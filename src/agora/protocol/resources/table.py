@@ -70,10 +70,15 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "sessions",
         "agora://sessions/{id}{?cursor}",
-        "Notes of a session",
-        f"What was saved in a session, newest first, 50 a page; `next` is the URI of the following page. {DATA}",
+        "A session",
+        "What was saved in a session, newest first, 50 a page; `next` is the URI of the following page. If a"
+        f" conversation has that name, its length, times and strategy: session_context gives the rest. {DATA}",
         options=("cursor",),
         completes=(("id", "sessions"),),
+        index=(
+            "Conversations",
+            f"Conversations of this project and of `shared`, newest first, at most 100: name, length, times. {DATA}",
+        ),
     ),
     Kind(
         "namespaces",

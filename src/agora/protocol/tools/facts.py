@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agora.model.caller import Caller
@@ -24,20 +24,8 @@ _COUNTED = 10_000
 class FactTools:
     """Answers the tools of facts. Blocking: run it in a worker thread."""
 
-    def __init__(
-        self,
-        facts: FactMemory,
-        clock: Clock,
-        *,
-        content_bytes: int,
-        profile_tokens: int,
-        extraction: Callable[[], dict[str, Any] | None] = lambda: None,
-    ) -> None:
-        """`content_bytes`: of the longest text that facts are taken from. `profile_tokens`: of a profile.
-
-        `extraction` tells of the language model that finds facts, if there is one.
-        """
-        self.extraction = extraction
+    def __init__(self, facts: FactMemory, clock: Clock, *, content_bytes: int, profile_tokens: int) -> None:
+        """`content_bytes`: of the longest text that facts are taken from. `profile_tokens`: of a profile."""
         self.memory = facts
         self._clock = clock
         self._content_bytes = content_bytes

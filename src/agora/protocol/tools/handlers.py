@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from agora.protocol import arguments, schemas
 from agora.protocol.context import Calling, Connection
 from agora.protocol.redacting import Checked, Guard
 from agora.protocol.tools import crossref, shapes
+from agora.protocol.tools.conversations import ConversationTools
 from agora.protocol.tools.facts import FactTools
 from agora.protocol.tools.gateway import GatewayTools
 from agora.protocol.tools.table import CALLABLE
@@ -55,11 +56,15 @@ class Tools:
         *,
         gateway: GatewayTools | None = None,
         facts: FactTools | None = None,
+        conversations: ConversationTools | None = None,
+        language_models: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
     ) -> None:
         """`about` tells of the process for the status: version, paths, transport. By default secrets are replaced.
 
-        Without a `gateway` the tools that reach other servers are not there, without `facts` not those of facts.
+        Without a `gateway` the tools that reach other servers are not there, without `facts` not those of facts,
+        without `conversations` not theirs. `language_models` tells of those that are asked, for the status.
         """
+        self._language_models = language_models
         self._notes = notes
         self._guard = guard or Guard()
         self._clock = clock
@@ -83,6 +88,12 @@ class Tools:
                 "remember": facts.remember,
                 "recall": facts.recall,
                 "remember_from": facts.remember_from,
+            }
+        if conversations is not None:
+            self._handlers |= {
+                "session_append": conversations.append,
+                "session_context": conversations.context,
+                "session_summarize": conversations.summarize,
             }
         self._gateway = gateway
         if gateway is not None:
@@ -204,10 +215,11 @@ class Tools:
         if self._gateway is not None:
             found["backends"], amiss = self._gateway.summary(caller)
             problems += amiss
+        if models := [dict(each) for each in self._language_models()]:
+            found["language_models"] = models
+            problems += [_failing(each) for each in models if each["last_error"] is not None]
         if self._facts is not None and "notes" in found:
             found["facts"] = self._facts.summary(caller, deadline)
-            if (model := self._facts.extraction()) is not None:
-                found["extraction"] = model
         health = "ok" if not problems else "degraded"
         told = {
             "health": health,
@@ -246,7 +258,15 @@ def _paired(checked: Checked, pair: tuple[str, str], guard: Guard) -> Checked:
 
 def _caller(tool: Tool, given: Arguments, connection: Connection, client: str, version: str) -> Caller:
     claims = {claim: arguments.name(given.get(claim)) for claim in tool.claims}
-    return connection.caller(client, version, namespace=given.get("namespace"), **claims)
+    return connection.caller(client, version, namespace=tool.place(given), **claims)
+
+
+def _failing(model: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "code": "language_model_failed",
+        "message": f"{model['model']}: {model['last_error']}. Rules make {' and '.join(model['used_for'])} meanwhile",
+        "hint": "docs/models.md says what helps; `agora doctor` asks the model for a word.",
+    }
 
 
 def _searched(given: Arguments, caller: Caller) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from agora.errors import ConfigError
 from agora.model.caller import RANKS
 from agora.protocol.schemas import ID, KIND, NOT_BLANK, READABLE, arguments, array, text, whole
+from agora.protocol.tools.conversations_table import CONVERSATION_TOOLS
 from agora.protocol.tools.facts_table import FACT_TOOLS
 from agora.protocol.tools.gateway_table import GATEWAY
 from agora.protocol.tools.tool import INTEGER, OBJECT, ROWS, STRING, STRINGS, Tool, out
@@ -149,7 +150,7 @@ NOTES: tuple[Tool, ...] = (
         " result (r_…#byte). Returns them; unknown, forgotten, expired and purged ids apart, never an error. Limit: 100"
         " ids.",
         arguments(
-            ("ids",), ids=array("As n_…, f_…", {"type": "string", "pattern": READABLE}, minItems=1, maxItems=100)
+            ("ids",), ids=array("As n_…, m_…", {"type": "string", "pattern": READABLE}, minItems=1, maxItems=100)
         ),
         out(
             notes=ROWS,
@@ -255,7 +256,7 @@ NOTES: tuple[Tool, ...] = (
     Tool(
         "agora_status",
         "Status",
-        "Whether Agora is well, and what it holds here. Use it when an answer surprises or a call fails."
+        "Whether Agora is well, and what it holds. Use it when an answer surprises or a call fails."
         " Returns health, every problem, counts of notes, agents and namespaces, index, model, sizes, paths."
         " Limit: 8 kB.",
         arguments(),
@@ -276,7 +277,7 @@ NOTES: tuple[Tool, ...] = (
     ),
 )
 
-TABLE = (*NOTES, *FACT_TOOLS)
+TABLE = (*NOTES, *FACT_TOOLS, *CONVERSATION_TOOLS)
 """The tools of the memory, which every connection has."""
 
 PIN = Tool(

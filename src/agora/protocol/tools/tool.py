@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agora.protocol.fence import FENCE, FENCE_END
 from agora.protocol.schemas import Schema
+
+
+def named(given: Mapping[str, Any]) -> str | None:
+    """The namespace that a call names; None if it names none."""
+    found: str | None = given.get("namespace")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +21,11 @@ class Tool:
     """One tool. `claims` names the arguments by which a call says who it is.
 
     `recalled` names the members of its result that hold what somebody saved: texts, titles, tags, names of agents,
-    or what a backend answered. `verbatim` names the arguments that go to a backend as they are, secrets too; nothing of
-    them is kept. `open_world`: that it reaches beyond Agora's own store. `nulls` says of arguments what whoever gives
-    null for them may mean to do. `pair` names an argument that is a name and the one that is what has that name: what
-    is called a password is taken for one.
+    or what a backend answered. `verbatim` names the arguments in which nothing is looked for: what goes to a backend as
+    it is, secrets too, and tokens of ours; nothing of them is kept. `open_world`: that it reaches beyond Agora's own
+    store. `nulls` says of arguments what whoever gives null for them may mean to do. `pair` names an argument that is a
+    name and the one that is what has that name: what is called a password is taken for one. `place` finds the namespace
+    that a call names.
     """
 
     name: str
@@ -34,6 +42,7 @@ class Tool:
     verbatim: tuple[str, ...] = field(default=())
     nulls: Mapping[str, str] = field(default_factory=dict)
     pair: tuple[str, str] | None = None
+    place: Callable[[Mapping[str, Any]], str | None] = named
 
 
 STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
