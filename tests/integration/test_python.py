@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integration.processes import RunAgora, Serve, environment
 
 import agora
 from agora import AgoraError, Memory
+from agora.errors import InvalidInput
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
@@ -153,6 +155,21 @@ def test_mistakes_are_errors_with_hints_and_secrets_never_arrive(memory: Memory,
     memory.append("talk", "user", f"It is {TOKEN}")
     memory.close()
     assert TOKEN.encode() not in b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
+
+
+def test_values_that_no_json_can_hold_are_refused_in_words(memory: Memory) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    deep: list[Any] = []
+    for _ in range(3_000):
+        deep = [deep]
+    for wrong in (endless, deep, {"a": endless}, 10**5_000, [{"n": -(10**5_000)}]):
+        with pytest.raises(InvalidInput) as caught:
+            memory.remember("k", wrong)
+        assert "value" in caught.value.message
+        with pytest.raises(InvalidInput):
+            memory.save("a text", metadata={"it": wrong})
+    assert memory.remember("k", 10**3_999).status == "stored"
 
 
 def test_a_running_server_and_the_command_line_see_what_a_program_keeps(

@@ -33,6 +33,9 @@ from agora.protocol.tools.table import CALLABLE
 CLIENT = "agora-python"
 """What provenance calls this program by, beside the name of its agent."""
 
+_DEEP = 64
+"""Levels of lists and objects that are looked at: more than any argument may have."""
+
 When = datetime | date | str
 """An instant: a `datetime` (without a zone, of this machine's), a day, or a text as in `2026-03-01`, `today`, `7d`."""
 
@@ -330,11 +333,14 @@ def _searched(caller: Caller, namespace: str | None) -> tuple[str, ...]:
     return caller.scope.searched() if namespace is None else (caller.scope.own,)
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a caller gives
+def _plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - whatever a caller gives
+    if depth > _DEEP:
+        # A list that holds itself has no end; as far as this it is refused for being too deep.
+        return None
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, timedelta):
         return int(value.total_seconds())
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {str(key): _plain(inner, depth + 1) for key, inner in value.items()}
+    return [_plain(each, depth + 1) for each in value] if isinstance(value, list | tuple) else value

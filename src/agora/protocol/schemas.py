@@ -90,6 +90,9 @@ _WORDS = {
 _DEEPEST = 32
 """Levels of lists and objects inside one argument: more are a mistake or an attack."""
 
+_BITS = 13_289
+"""Of a whole number: those of 4,000 digits at least. Python, as others, writes none of more than 4,300 in decimal."""
+
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _VISIBLE = re.compile(
     # Neither white space nor a control character, soft hyphen, joiner, direction mark, tag, filler or blank.
@@ -126,6 +129,8 @@ def _check_values(given: Mapping[str, Any]) -> None:
         elif isinstance(value, float) and not math.isfinite(value):
             # JSON has no infinity, but 1e400 is one when it is read.
             raise InvalidInput(place.path(), "must be a finite number", value)
+        elif isinstance(value, int) and value.bit_length() > _BITS:
+            raise InvalidInput(place.path(), "must be a number of at most 4,000 digits", value)
 
 
 def _whole(rules: Schema, value: object) -> object:
