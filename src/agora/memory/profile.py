@@ -8,6 +8,7 @@ from agora.model.caller import RANKS, rank
 from agora.model.fact import Fact, Stands
 from agora.text.facts import line
 from agora.text.tokens import cost
+from agora.unseen import shown
 
 _LONGEST = 300
 """Characters of one line: a value that is longer is for `recall` to give whole."""
@@ -35,8 +36,8 @@ def profile(facts: Sequence[Stands], subject: str | None, budget: int, heading: 
         return None, len(facts)
     subjects = {each.fact.subject for each in told}
     alone = subject or (next(iter(subjects)) if len(subjects) == 1 else None)
-    shown = "this user" if alone is not None and alone.casefold() == "user" else alone
-    lines = [heading.many if shown is None else heading.one.replace("{subject}", shown)]
+    named = "this user" if alone is not None and alone.casefold() == "user" else alone
+    lines = [heading.many if named is None else heading.one.replace("{subject}", _one_line(named))]
     spent, written = cost(lines[0] + "\n"), 0
     for each in told:
         text = _line(each, None if alone is not None else each.fact.subject)
@@ -54,7 +55,12 @@ def _looks(fact: Fact) -> bool:
 
 
 def _line(each: Stands, subject: str | None) -> str:
-    text = " ".join(line(subject, each.fact.key, each.fact.value).split())
+    text = _one_line(line(subject, each.fact.key, each.fact.value))
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 1] + "…"
     return f"- {text}{' (contested)' if each.contested_by else ''}"
+
+
+def _one_line(text: str) -> str:
+    """`text` in which nothing begins a line of its own, drives a terminal or is not seen."""
+    return shown(" ".join(text.split()))
