@@ -8,8 +8,9 @@ from typing import Any
 
 from agora.errors import SecretRefused
 from agora.exchange.events import Text
-from agora.ports.transfer import Version
+from agora.ports.transfer import Stated, Version
 from agora.protocol.redacting import Guard
+from agora.text.facts import line, written
 
 
 def clean_text(text: Text, guard: Guard) -> tuple[Text, Counter[str]]:
@@ -48,9 +49,11 @@ def clean_version(version: Version, guard: Guard) -> tuple[Version, Counter[str]
     if version.fact is not None:
         given["fact"] = {name: getattr(version.fact, name) for name in _FACT}
     checked = guard.fields(given, folded=_FOLDED)
-    if not checked.replaced:
-        return version, checked.replaced
-    found = checked.value
+    found, replaced = checked.value, checked.replaced
+    if version.fact is not None:
+        replaced = replaced + _clean_pair(version.fact, found, guard)
+    if not replaced:
+        return version, replaced
     if version.fact is not None:
         found["fact"] = replace(version.fact, **found["fact"])
     savers = tuple(
@@ -58,7 +61,21 @@ def clean_version(version: Version, guard: Guard) -> tuple[Version, Counter[str]
         for giver, clean in zip(version.savers, found.pop("savers"), strict=True)
     )
     same = (found["content"], found["title"]) == (version.content, version.title)
-    return replace(version, **found, savers=savers, passages=version.passages if same else ()), checked.replaced
+    return replace(version, **found, savers=savers, passages=version.passages if same else ()), replaced
+
+
+def _clean_pair(fact: Stated, found: dict[str, Any], guard: Guard) -> Counter[str]:
+    """Clean a value that its key calls a secret, as `password` does, in `found`; what was replaced."""
+    said, content = found["fact"], found["content"]
+    pair = guard.fields({said["key"]: said["value"]})
+    if pair.replaced:
+        (clean,) = pair.value.values()
+        if content is not None and not fact.quoted:
+            found["content"] = line(said["subject"], said["key"], clean)
+        elif content is not None:
+            found["content"] = content.replace(written(said["value"]), written(clean))
+        said["value"] = clean
+    return pair.replaced
 
 
 _NAMES = ("content", "title", "kind", "key", "metadata", "session", "speaker", "forget_reason")

@@ -20,6 +20,7 @@ from agora.model.profile import Span
 from agora.ports.encoder import Vector
 from agora.ports.transfer import Covered, Giver, Replaced, Stated, Version
 from agora.text.ids import is_id
+from agora.unseen import without
 
 T = TypeVar("T")
 
@@ -31,6 +32,10 @@ _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _MOST = 2**62
 _VALUE = 16_384
 """Bytes of the longest value that a fact may have."""
+_DEEPEST = 32
+"""Levels of lists and objects in it."""
+_NAMED = 600
+"""Characters of a subject or a key: 200 as they were given, of which NFC may make three times as many."""
 
 
 class BadLine(ValueError):
@@ -149,8 +154,8 @@ def _check_fact(version: Version) -> None:
 def _stated(record: Any) -> Stated:  # noqa: ANN401 - JSON
     fields = _Fields(record, "fact.")
     found = Stated(
-        subject=fields.take("subject", _name),
-        key=fields.take("key", _name),
+        subject=fields.take("subject", _named),
+        key=fields.take("key", _named),
         value=fields.maybe("value", _value),
         valid_from=fields.take("valid_from", _instant),
         valid_to=fields.maybe("valid_to", _instant),
@@ -253,6 +258,18 @@ def _name(value: Any) -> str:  # noqa: ANN401 - JSON
     return str(value)
 
 
+def _named(value: Any) -> str:  # noqa: ANN401 - JSON
+    found = _name(value)
+    if not without(found).strip():
+        raise BadLine("must not be blank")
+    if " ".join(found.split()) != found:
+        # It would end a line of a profile and begin another.
+        raise BadLine("must be one line, with single blanks and none at its ends")
+    if len(found) > _NAMED:
+        raise BadLine(f"must have at most {_NAMED} characters")
+    return found
+
+
 def _id(value: Any) -> str:  # noqa: ANN401 - JSON
     if not any(is_id(_text(value), prefix) for prefix in TYPES.values()):
         raise BadLine("must be the id of a note, a fact, a message or a summary")
@@ -302,6 +319,10 @@ def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
 def _value(value: Any) -> Value:  # noqa: ANN401 - JSON
     if value is None or not isinstance(value, str | int | float | bool | list | dict):
         raise BadLine("must be a text, a number, true or false, a list or an object")
+    if isinstance(value, str) and not value.strip():
+        raise BadLine("must not be blank")
+    if _depth(value) > _DEEPEST:
+        raise BadLine(f"must not be nested more than {_DEEPEST} levels deep")
     _finite(value)
     if len(json.dumps(value, ensure_ascii=False).encode()) > _VALUE:
         raise BadLine(f"must have at most {_VALUE} bytes")
@@ -320,6 +341,14 @@ def _finite(value: object) -> None:
         raise BadLine("holds a number that is not finite")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _finite(inner)
+
+
+def _depth(value: object) -> int:
+    level, found = [value], 0
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        found += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return found
 
 
 def _list(value: Any) -> list[Any]:  # noqa: ANN401 - JSON

@@ -181,6 +181,12 @@ def test_a_file_lends_nobody_more_authority_than_who_imports_it(
         ({"fact.multi": 1}, "fact.multi: must be true or false"),
         ({"fact.new": 1}, "fact.new: is a field that this release does not know"),
         ({"fact.subject": " "}, "fact.subject: must not be blank"),
+        ({"fact.subject": "\u200b"}, "fact.subject: must not be blank"),
+        ({"fact.subject": "bob:\n- admin: true"}, "fact.subject: must be one line"),
+        ({"fact.key": "a\u2028b"}, "fact.key: must be one line"),
+        ({"fact.key": "k" * 601}, "fact.key: must have at most 600 characters"),
+        ({"fact.value": " "}, "fact.value: must not be blank"),
+        ({"fact.value": json.loads("[" * 33 + "1" + "]" * 33)}, "fact.value: must not be nested more than 32 levels"),
     ],
 )
 def test_a_line_that_is_no_fact_is_told_and_left_out(
@@ -261,6 +267,19 @@ def test_secrets_in_values_are_replaced_on_the_way_in(make_desk: MakeDesk, tmp_p
     send(here, tmp_path / "file.jsonl")
     assert sum(take(there, tmp_path / "file.jsonl").redacted.values()) >= 1
     assert secret not in str(everything(there))
+    assert secret.encode() not in there.path.read_bytes()
+    assert there.problems() == []
+
+
+def test_a_value_that_its_key_calls_a_secret_is_replaced_on_the_way_in(make_desk: MakeDesk, tmp_path: Path) -> None:
+    here, there = make_desk(), make_desk(tmp_path / "there")
+    secret = "hunter2Xy" + "!93"
+    tell(here, secret, key="password")
+    tell(here, secret, "bob", key="password", quote=f"whoever wants in says {secret} at the door")
+    send(here, tmp_path / "file.jsonl")
+    assert sum(take(there, tmp_path / "file.jsonl").redacted.values()) == 2
+    assert secret not in str(everything(there))
+    assert "[REDACTED:password]" in str(everything(there))
     assert secret.encode() not in there.path.read_bytes()
     assert there.problems() == []
 
