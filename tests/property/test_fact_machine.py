@@ -98,7 +98,8 @@ class FactMachine(RuleBasedStateMachine):
             self.said[key][told.id] = old._replace(voices=(*old.voices, voice), expires=kept)
             return multiple()
         assert told.status != "corroborated" or any(each.same == same(value) for each in before.speaking())
-        several = any(each.multi for each in before.speaking()) if multi is None else multi
+        heard = [each for each in before.speaking() if each.row in before.holding() or each.rank(NEVER) <= voice[0]]
+        several = any(each.multi for each in heard) if multi is None else multi
         self.said[key][told.id] = Statement(
             len(self.values) + 1,
             same(value),

@@ -417,3 +417,26 @@ def test_nothing_that_is_said_makes_a_line_of_its_own_in_a_profile_or_drives_a_t
     ]
     assert found == "\n".join(found.splitlines())
     assert desk.recall("bob").profile == ("What you know about bob:\n- title: \\u001b]0;mine\\u0007 \\u001b[31mred")
+
+
+def test_lower_authority_gives_a_key_of_the_users_no_several_values(desk: FactDesk) -> None:
+    for key, said in (("editor", "emacs"), ("shell", "VIM")):
+        desk.remember(key, "vim", origin="user")
+        desk.clock.advance(seconds=1)
+        desk.remember(key, said, multi=True)
+        desk.clock.advance(seconds=1)
+        assert desk.remember(key, "helix", origin="user").status == "superseded"
+        assert desk.values(key) == ["helix"]
+    desk.remember("speaks", "it", multi=True)
+    assert desk.remember("speaks", "ru", origin="user").status == "added"
+    assert desk.values("speaks") == ["it", "ru"]
+
+
+def test_an_end_set_by_lower_authority_does_not_end_what_the_user_says(desk: FactDesk) -> None:
+    desk.remember("plan", "gold", valid_to=desk.at(60))
+    done = desk.remember("plan", "gold", origin="user")
+    assert (done.status, done.until) == ("corroborated", None)
+    desk.clock.advance(hours=1)
+    assert desk.values("plan") == ["gold"]
+    desk.remember("seat", "4a", valid_to=desk.at(60))
+    assert desk.remember("seat", "4a", agent="bob").until == desk.at(60)

@@ -244,15 +244,22 @@ def place(
     then = outcome(known, start, now)
     by_row = {each.row: each for each in known}
     held = [by_row[row] for row in (*then.holding, *then.contested, *then.behind)]
-    multi = any(each.multi for each in held) if draft.multi is None else draft.multi
+    own = rank(caller.origin)
+    # What lower authority said beside what holds makes nobody above it have several values.
+    multi = draft.multi
+    if multi is None:
+        multi = any(each.multi for each in held if each.row in then.holding or each.rank(NEVER) <= own)
     stop, wanted = maybe_micros(draft.valid_to), same(draft.value)
     expires = maybe_micros(draft.expires_at)
 
     def takes(one: Statement) -> bool:
         """Whether nothing of what is said would be lost if it were only one more source of this one."""
-        alike = one.same == wanted and (stop is None or stop == one.stop) and one.multi == multi
+        level = one.rank(NEVER)
+        # An end that lower authority has set does not end what higher authority says without one.
+        ends = stop == one.stop or (stop is None and own >= level)
         # Lower authority keeps nothing of higher authority any longer: it stands behind it with its own.
-        return alike and (rank(caller.origin) <= one.rank(NEVER) or fields.later(one.expires, expires) == one.expires)
+        kept = own <= level or fields.later(one.expires, expires) == one.expires
+        return one.same == wanted and one.multi == multi and ends and kept
 
     joins = next((each.row for each in held if takes(each)), None)
     return Place(slot or 0, start, recorded, since, known, then, joins, multi)
