@@ -450,6 +450,15 @@ async def test_a_subject_has_a_resource_whatever_its_name_and_subjects_are_liste
                 await client.read_resource(missing)
 
 
+async def test_only_subjects_that_can_be_read_are_listed_and_completed(bench: Bench, mode: str) -> None:
+    async with bench.client(mode=mode, tools=bench.services()) as client:
+        await bench.ok(client, "remember", key="city", value="Rome", subject="ann")
+        await bench.ok(client, "remember", key="city", value="Rome", subject="abe", namespace="acme/other")
+        assert [each["subject"] for each in (await read(client, "agora://facts"))["subjects"]] == ["ann"]
+        template = ResourceTemplateReference(uri="agora://facts/{subject}")
+        assert (await client.complete(template, {"name": "subject", "value": "a"})).completion.values == ["ann"]
+
+
 async def test_who_watches_a_subject_hears_of_facts_and_not_of_notes(bench: Bench, mode: str) -> None:
     services = bench.services()
     async with bench.client(tools=services, name="bob") as bob:

@@ -227,7 +227,8 @@ class Resources:
     def _subjects(self, beginning: str, caller: Caller, deadline: Deadline) -> tuple[tuple[str, int], ...]:
         if self._facts is None:
             return ()
-        return self._facts(deadline).subjects(caller.scope.visible(), beginning, _SUBJECTS, caller, deadline)
+        # Where the resource of a subject looks: what is listed can be read.
+        return self._facts(deadline).subjects(caller.scope.searched(), beginning, _SUBJECTS, caller, deadline)
 
     def _changes(self, asked: Asked, caller: Caller, deadline: Deadline) -> Mapping[str, Any]:
         given = asked.options.get("since")
