@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from agora.errors import AgoraError, InvalidInput
 from agora.memory.access import concealed, require
@@ -29,6 +29,9 @@ _SLOTS = 500
 _EVERY = 10_000
 """Keys of a subject among which is looked for what holds no longer."""
 
+
+_MOMENT = timedelta(microseconds=1)
+_FIRST = datetime.min.replace(tzinfo=UTC)
 
 LogRead = Callable[[Read, Callable[[AgoraError], None]], None]
 
@@ -205,11 +208,15 @@ class FactMemory:
         if draft.valid_to > self._clock.now():
             return draft
         with self._facts.read(deadline) as reading:
-            held = _held(reading, draft, draft.valid_to, self._clock.now())
+            # What ends just then, as somebody has said already, held a moment before.
+            now, ends = self._clock.now(), draft.valid_to
+            held = _held(reading, draft, ends, now) or (
+                _held(reading, draft, ends - _MOMENT, now) if ends > _FIRST else None
+            )
         if held is None:
             raise InvalidInput(
                 "valid_from",
-                "is needed: that time is over, and nothing is known of when it began",
+                "is needed: that time is over, and this value is not known to have held then",
                 None,
                 hint="Say when it began to hold; or leave out valid_to if it still does.",
             )
@@ -297,7 +304,6 @@ def _held(reading: FactReading, draft: FactDraft, at: datetime | None, now: date
     """The fact with the same value that holds of the subject: under the same key, else the only one under another."""
     known, _ = reading.of((draft.namespace,), draft.subject, None, _EVERY, at or now)
     wanted = same(draft.value)
-    # At its end an interval holds no more: what ends just then held a moment before.
     held = [
         each.fact
         for group in _grouped(known)

@@ -440,3 +440,24 @@ def test_an_end_set_by_lower_authority_does_not_end_what_the_user_says(desk: Fac
     assert desk.values("plan") == ["gold"]
     desk.remember("seat", "4a", valid_to=desk.at(60))
     assert desk.remember("seat", "4a", agent="bob").until == desk.at(60)
+
+
+def test_an_end_may_be_said_again(desk: FactDesk) -> None:
+    desk.remember("plan", "gold", valid_from=desk.at(-100))
+    at = desk.at(-10)
+    first = desk.remember("plan", "gold", valid_to=at)
+    assert desk.remember("plan", "gold", valid_to=at).id == first.id
+    again = desk.remember("plan", "gold", agent="bob", valid_to=at)
+    assert (again.id, again.status) == (first.id, "corroborated")
+    assert desk.states("plan") == [("gold", "ended")]
+    with pytest.raises(InvalidInput, match="not known to have held then"):
+        desk.remember("plan", "gold", valid_to=desk.at(-5))
+    desk.remember("seat", "4a", valid_from=desk.at(-100), valid_to=desk.at(5))
+    desk.clock.advance(seconds=60)
+    assert desk.remember("seat", "4a", valid_to=desk.at(-55)).status == "corroborated"
+    assert desk.states("seat") == [("4a", "ended")]
+    desk.remember("speaks", "it", multi=True)
+    desk.clock.advance(seconds=10)
+    ended = [desk.remember("speaks", "it", valid_to=desk.at(-1)).id for _ in range(3)]
+    assert len(set(ended)) == 1
+    assert desk.values("speaks") == []

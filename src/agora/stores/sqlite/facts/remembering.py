@@ -256,12 +256,19 @@ def place(
         """Whether nothing of what is said would be lost if it were only one more source of this one."""
         level = one.rank(NEVER)
         # An end that lower authority has set does not end what higher authority says without one.
-        ends = stop == one.stop or (stop is None and own >= level)
+        until = stop == one.stop or (stop is None and own >= level)
         # Lower authority keeps nothing of higher authority any longer: it stands behind it with its own.
         kept = own <= level or fields.later(one.expires, expires) == one.expires
-        return one.same == wanted and one.multi == multi and ends and kept
+        return one.same == wanted and one.multi == multi and until and kept
+
+    def ends(one: Statement) -> bool:
+        """Whether it has said already that the value ends then; what an end is said of is no word of its own."""
+        said = one.same == wanted and one.stop == start == stop and not one.retracted and not one.reverted
+        return said and (one.start == one.stop or own >= one.rank(NEVER))
 
     joins = next((each.row for each in held if takes(each)), None)
+    if joins is None and expires is None:
+        joins = next((each.row for each in known if ends(each)), None)
     return Place(slot or 0, start, recorded, since, known, then, joins, multi)
 
 
