@@ -144,7 +144,7 @@ class FactMemory:
                 (current if each.state == "current" else history).append(each)
         current.sort(key=lambda each: _standing(each, wanted.namespaces))
         shown = current[: wanted.limit]
-        text, unwritten = profile(current, wanted.subject, wanted.max_tokens, self._heading)
+        text, unwritten = profile(current, wanted.subject, wanted.max_tokens, self._heading, wanted.namespaces)
         answer = Recalled(
             tuple(shown),
             tuple(_concealed(each) for each in history) if wanted.include_history else (),

@@ -7,6 +7,7 @@ from agora.memory.suspects import suspicions_of_fact
 from agora.model.caller import RANKS, rank
 from agora.model.fact import Fact, Stands
 from agora.text.facts import line
+from agora.text.sameness import name_of
 from agora.text.tokens import cost
 from agora.unseen import shown
 
@@ -25,13 +26,15 @@ class Heading:
     many: str = "What you know:"
 
 
-def profile(facts: Sequence[Stands], subject: str | None, budget: int, heading: Heading) -> tuple[str | None, int]:
+def profile(
+    facts: Sequence[Stands], subject: str | None, budget: int, heading: Heading, namespaces: Sequence[str] = ()
+) -> tuple[str | None, int]:
     """A block for a system prompt of at most `budget` tokens, and how many facts have no room in it.
 
-    Facts of tools and of the web are not in it, nor what looks like instructions unless the user said it. None if there
-    is nothing to say.
+    Facts of tools and of the web are not in it, nor what looks like instructions unless the user said it. Of two
+    `namespaces` that hold a value of one key the first one's is in it. None if there is nothing to say.
     """
-    told = [each for each in facts if rank(each.fact.origin) <= _TRUSTED]
+    told = _nearest([each for each in facts if rank(each.fact.origin) <= _TRUSTED], namespaces)
     if not told:
         return None, len(facts)
     subjects = {each.fact.subject for each in told}
@@ -47,6 +50,26 @@ def profile(facts: Sequence[Stands], subject: str | None, budget: int, heading: 
         lines.append(text)
         spent, written = spent + price, written + 1
     return ("\n".join(lines) if written else None), len(facts) - written
+
+
+def _nearest(told: Sequence[Stands], namespaces: Sequence[str]) -> list[Stands]:
+    """`told` without what an earlier of the namespaces has another value for, of no lower authority."""
+    if len({each.fact.namespace for each in told}) < 2:
+        return list(told)
+    of_key: dict[tuple[str, str], list[Fact]] = {}
+    for each in told:
+        if not each.fact.multi:
+            of_key.setdefault((name_of(each.fact.subject), name_of(each.fact.key)), []).append(each.fact)
+
+    def hides(one: Fact, other: Fact) -> bool:
+        nearer = namespaces.index(one.namespace) < namespaces.index(other.namespace)
+        return nearer and rank(one.origin) <= rank(other.origin) and not _looks(one)
+
+    def hidden(fact: Fact) -> bool:
+        beside = () if fact.multi else of_key[name_of(fact.subject), name_of(fact.key)]
+        return any(hides(one, fact) for one in beside)
+
+    return [each for each in told if not hidden(each.fact)]
 
 
 def _looks(fact: Fact) -> bool:
