@@ -37,8 +37,14 @@ class FactDesk(Desk):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.extractor = Scripted()
-        self.facts = FactMemory(
-            self.store.facts(), self.encoder, self.clock, SilentLog(), self.extractor, model_seconds=PATIENCE
+        self.facts = self.memory_of_facts()
+
+    def memory_of_facts(self, **settings: Any) -> FactMemory:
+        """The service over this desk's store."""
+        return FactMemory(
+            *(self.store.facts(), self.encoder, self.clock, SilentLog(), self.extractor),
+            model_seconds=PATIENCE,
+            **settings,
         )
 
     def remember(

@@ -110,6 +110,9 @@ TABLE = [
     save("metadata.a[0].b", "NUL", metadata={"a": [{"b": "\0"}]}),
     save("metadata.", "NUL", metadata={"bad\0key": 1}),
     save("metadata", "nested more than 32 levels", metadata=nested(60)),
+    # facts
+    Bad("remember", {"key": "k", "value": "\u200b\u3000"}, "value", "must not be blank"),
+    Bad("remember", {"key": "k", "value": [10**4100]}, "value[0]", "at most 4,000 digits"),
     # unknown arguments
     save("contents", "unknown argument; did you mean 'content'?", contents="y"),
     save("x", "unknown argument; known: content, title", x=1),

@@ -94,7 +94,7 @@ def assemble(  # noqa: PLR0913, PLR0917 - the parts it is made of
     )
     gateway = make_gateway(settings, reach, store, notes, Parts(questions, disk, clock, log, guard))
     by_model: tuple[int, Callable[[str], str]] = settings.model.max_tokens, lambda text: guard.kept(text)[0]
-    facts = _facts(settings, store, encoder, clock, log, make_extractor(models.extraction, *by_model))
+    facts = _facts(settings, store, encoder, clock, log, make_extractor(models.extraction, *by_model), guard)
     conversations = make_conversations(
         *(settings, store, encoder, questions, clock, log, facts),
         make_summarizer(models.summary, *by_model),
@@ -109,14 +109,21 @@ def assemble(  # noqa: PLR0913, PLR0917 - the parts it is made of
     return Opened(store, cache, notes, facts, conversations, models, tools, gateway)
 
 
-def _facts(
-    settings: Settings, store: SqliteStore, encoder: Encoder, clock: Clock, log: Log, extractor: Extractor
+def _facts(  # noqa: PLR0913, PLR0917 - the parts it is made of
+    settings: Settings,
+    store: SqliteStore,
+    encoder: Encoder,
+    clock: Clock,
+    log: Log,
+    extractor: Extractor,
+    guard: Guard,
 ) -> FactMemory:
     return FactMemory(
         *(store.facts(), encoder, clock, log, extractor),
         model_seconds=settings.embedding.deadline,
         heading=Heading(settings.facts.heading, settings.facts.heading_many),
         log_read=store.log_read,
+        is_secret=guard.is_secret,
     )
 
 

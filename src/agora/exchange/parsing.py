@@ -319,7 +319,7 @@ def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
 def _value(value: Any) -> Value:  # noqa: ANN401 - JSON
     if value is None or not isinstance(value, str | int | float | bool | list | dict):
         raise BadLine("must be a text, a number, true or false, a list or an object")
-    if isinstance(value, str) and not value.strip():
+    if isinstance(value, str) and not without(value).strip():
         raise BadLine("must not be blank")
     if _depth(value) > _DEEPEST:
         raise BadLine(f"must not be nested more than {_DEEPEST} levels deep")

@@ -11,7 +11,18 @@ from agora.memory.profile import Heading, profile
 from agora.model.caller import Caller
 from agora.model.crossref import Read
 from agora.model.deadline import Deadline
-from agora.model.fact import USER, Extracted, Fact, FactDraft, Gathered, Recalled, Recollection, Remembered, Stands
+from agora.model.fact import (
+    USER,
+    Extracted,
+    Fact,
+    FactDraft,
+    Gathered,
+    Recalled,
+    Recollection,
+    Remembered,
+    Stands,
+    Value,
+)
 from agora.model.instants import NEVER, maybe, to_micros
 from agora.model.timeline import Standing, reached, standings, statement
 from agora.ports.clock import Clock
@@ -53,8 +64,12 @@ class FactMemory:
         model_seconds: float,
         heading: Heading = Heading(),  # noqa: B008 - immutable
         log_read: LogRead | None = None,
+        is_secret: Callable[[str, Value], bool] = lambda key, value: False,  # noqa: ARG005 - nothing is
     ) -> None:
-        """`log_read` takes what an answer gives away, so that who repeats it later is known to have read it here."""
+        """`log_read` takes what an answer gives away, so that who repeats it later is known to have read it here.
+
+        `is_secret`: whether the value of such a key is one, though it looks like none in the text that it came from.
+        """
         self._facts = facts
         self._encoder = encoder
         self._clock = clock
@@ -63,6 +78,7 @@ class FactMemory:
         self._model_seconds = model_seconds
         self._heading = heading
         self._log_read = log_read
+        self._is_secret = is_secret
 
     def remember(self, draft: FactDraft, caller: Caller, deadline: Deadline) -> Remembered:
         """Keep a fact; when this returns it is on disk, and every process recalls it.
@@ -112,6 +128,9 @@ class FactMemory:
         kept: list[tuple[Extracted, Remembered]] = []
         skipped: list[tuple[Extracted, str]] = []
         for each in found.facts:
+            if self._is_secret(each.key, each.value):
+                skipped.append((each, "its value is a secret"))
+                continue
             draft = FactDraft(
                 namespace, each.subject or subject, each.key, each.value, valid_from=at, quote=each.quote,
                 multi=True if each.multi else None,

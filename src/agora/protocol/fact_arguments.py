@@ -11,6 +11,7 @@ from agora.errors import InvalidInput, PayloadTooLarge
 from agora.model.fact import USER, FactDraft, Recollection, Value
 from agora.protocol.arguments import name
 from agora.protocol.times import instant, seconds
+from agora.unseen import without
 
 _VALUE_BYTES = 16_384
 
@@ -104,7 +105,7 @@ def _as_of(given: Mapping[str, Any], now: datetime) -> datetime | None:
 
 
 def _value(value: Value) -> Value:
-    if isinstance(value, str) and not value.strip():
+    if isinstance(value, str) and not without(value).strip():
         raise InvalidInput(
             "value",
             "must not be blank",

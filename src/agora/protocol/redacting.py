@@ -85,6 +85,10 @@ class Guard:
         """
         return (text, Counter()) if self.mode == "off" else self._redactor.text(text)
 
+    def is_secret(self, name: str, value: object) -> bool:
+        """Whether a value is a secret for the name that it has, as one called `password` may be."""
+        return self.mode != "off" and bool(self._redactor.data({name: value}, frozenset()).counts)
+
     def name(self, text: str, *, folded: bool = False) -> str:
         """A name that a program, a file or a setting has, with labels for secrets: nobody could be refused for it.
 

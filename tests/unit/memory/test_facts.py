@@ -13,6 +13,7 @@ from tests.fact_desk import FactDesk, facts_agree
 from agora.errors import InvalidInput
 from agora.model.deadline import Deadline
 from agora.model.fact import Extracted
+from agora.protocol.redacting import Guard
 from agora.stores.sqlite.facts.remembering import MOST_VALUES
 from agora.testing import ManualClock
 
@@ -481,3 +482,15 @@ def test_a_profile_has_the_value_of_the_project_before_that_of_shared(desk: Fact
     desk.remember("speaks", "it", multi=True)
     desk.remember("speaks", "ru", namespace="shared", multi=True)
     assert lines("speaks") == ["- speaks: it", "- speaks: ru"]
+
+
+def test_a_fact_of_a_text_whose_key_calls_its_value_a_secret_is_skipped(desk: FactDesk) -> None:
+    desk.facts = desk.memory_of_facts(is_secret=Guard().is_secret)
+    secret = "hunter2Xy" + "!93"
+    found = desk.gather(
+        Extracted(None, "vault password", secret, f"the vault opens for {secret}"),
+        Extracted(None, "port", 5433, "5433"),
+    )
+    assert [why for _, why in found.skipped] == ["its value is a secret"]
+    assert [each.value for each, _ in found.remembered] == [5433]
+    assert secret.encode() not in b"".join(file.read_bytes() for file in desk.path.parent.iterdir() if file.is_file())
