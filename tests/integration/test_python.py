@@ -172,6 +172,22 @@ def test_values_that_no_json_can_hold_are_refused_in_words(memory: Memory) -> No
     assert memory.remember("k", 10**3_999).status == "stored"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_no_file_of_the_memory_is_open_to_other_users_whatever_the_program_does_with_its_own(home: Path) -> None:
+    code = """
+import os, sys
+from pathlib import Path
+os.umask(0o022)
+from agora import Memory
+with Memory(HOME, "acme/shop", "tester") as memory:
+    memory.remember("editor", "Helix")
+    memory.query("which editor")
+    print([file.name for file in Path(HOME).iterdir() if file.stat().st_mode & 0o077])
+""".replace("HOME", repr(str(home)))
+    home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    assert run(code, home) == "[]\n"
+
+
 def test_a_running_server_and_the_command_line_see_what_a_program_keeps(
     memory: Memory, serve: Serve, run_agora: RunAgora
 ) -> None:

@@ -193,6 +193,9 @@ class Disk:
             return found[0]
         if found is not None:
             found[0].close()
+        with contextlib.suppress(FileExistsError):
+            # Else it would be as open to others as the program wants its own files to be; log and index follow it.
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         connection = sqlite3.connect(self.path, timeout=0.2, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
