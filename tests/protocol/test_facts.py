@@ -450,6 +450,12 @@ async def test_a_subject_has_a_resource_whatever_its_name_and_subjects_are_liste
                 await client.read_resource(missing)
 
 
+async def test_both_words_for_the_subject_may_be_given_if_they_are_one(bench: Bench) -> None:
+    async with bench.client() as client:
+        done = await bench.ok(client, "remember", key="k", value=1, subject="Ann Smith", userId="ann_smith")
+        assert done["subject"] == "Ann Smith"
+
+
 async def test_only_subjects_that_can_be_read_are_listed_and_completed(bench: Bench, mode: str) -> None:
     async with bench.client(mode=mode, tools=bench.services()) as client:
         await bench.ok(client, "remember", key="city", value="Rome", subject="ann")

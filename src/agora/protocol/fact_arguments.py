@@ -11,6 +11,7 @@ from agora.errors import InvalidInput, PayloadTooLarge
 from agora.model.fact import USER, FactDraft, Recollection, Value
 from agora.protocol.arguments import name
 from agora.protocol.times import instant, seconds
+from agora.text.sameness import name_of
 from agora.unseen import without
 
 _VALUE_BYTES = 16_384
@@ -62,7 +63,7 @@ def subject(given: Mapping[str, Any]) -> str | None:
     Raises: InvalidInput if the two differ.
     """
     found = [_one_line(given[each]) for each in ("subject", "userId") if each in given]
-    if len(set(found)) > 1:
+    if len(set(map(name_of, found))) > 1:
         raise InvalidInput("userId", "is another word for subject, and they differ", found[1], hint="Give one of them.")
     return found[0] if found else None
 

@@ -494,3 +494,15 @@ def test_a_fact_of_a_text_whose_key_calls_its_value_a_secret_is_skipped(desk: Fa
     assert [why for _, why in found.skipped] == ["its value is a secret"]
     assert [each.value for each, _ in found.remembered] == [5433]
     assert secret.encode() not in b"".join(file.read_bytes() for file in desk.path.parent.iterdir() if file.is_file())
+
+
+def test_nobody_fills_a_key_for_somebody_above_them_or_without_end(desk: FactDesk) -> None:
+    desk.remember("editor", "vim", origin="user")
+    for key in ("editor", "tag"):
+        for number in range(MOST_VALUES - (key == "editor")):
+            desk.remember(key, f"value {number}", multi=True)
+        with pytest.raises(InvalidInput, match="one too many"):
+            desk.remember(key, "more", multi=True)
+    assert desk.remember("tag", "mine", origin="user").status == "added"
+    assert desk.remember("editor", "helix", origin="user").status == "superseded"
+    assert desk.values("editor") == ["helix"]

@@ -23,7 +23,10 @@ from agora.text.identity import content_hash, normal_hash
 from agora.text.sameness import name_of, same
 
 MOST_VALUES = 250
-"""That a key may have at once: each write and each recall of it looks at all of them."""
+"""That a key may have at once: each write and each recall of it looks at all of them.
+
+Those of lower authority are not counted: nobody can fill a key for somebody above them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Place:
 
     `start`: its beginning. `recorded`: not before anything that its slot holds, whatever the clock says. `known`: the
     others that matter from then on. `joins`: the row of the same value that it only adds a source to. `multi`: whether
-    it is one of several values.
+    it is one of several values. `beside`: how many others there are then, of the same authority or a higher one.
     """
 
     slot: int
@@ -43,6 +46,7 @@ class Place:
     at_start: Outcome
     joins: int | None
     multi: bool
+    beside: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +78,10 @@ class Remember:
             charge_all(connection, self.allowances, actor, Owner("namespace", namespace_id, draft.namespace), size, now)
         if found.joins is not None:
             return self._join(connection, namespace_id, found, found.joins, actor)
-        if found.multi and len(found.at_start.holding) >= MOST_VALUES:
+        if found.multi and found.beside >= MOST_VALUES:
             raise InvalidInput(
                 "value",
-                f"is one too many: {draft.key!r} of {draft.subject!r} has {len(found.at_start.holding)} values already",
+                f"is one too many: {draft.key!r} of {draft.subject!r} has {found.beside} values already",
                 None,
                 hint="Forget some of them, or remember one list or object that holds them all.",
             )
@@ -269,7 +273,8 @@ def place(
     joins = next((each.row for each in held if takes(each)), None)
     if joins is None and expires is None:
         joins = next((each.row for each in known if ends(each)), None)
-    return Place(slot or 0, start, recorded, since, known, then, joins, multi)
+    beside = sum(each.rank(NEVER) <= own for each in held)
+    return Place(slot or 0, start, recorded, since, known, then, joins, multi, beside)
 
 
 def _names(draft: FactDraft) -> tuple[str, str]:
