@@ -504,7 +504,7 @@ def test_the_deadline_of_the_call_ends_it_before_the_timeout(server: EmbeddingSe
 def test_a_cancelled_call_returns_within_half_a_second(
     wire: Wire, server: EmbeddingServer, make: Make, answer: Answer | str
 ) -> None:
-    server.usual = wire.fails(429, Retry_After="20") if isinstance(answer, str) else answer
+    server.usual = wire.fails(429, Retry_After="5") if isinstance(answer, str) else answer
     deadline = soon()
     ended: list[tuple[type[BaseException], float]] = []
     model = make()

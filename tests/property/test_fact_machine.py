@@ -115,7 +115,7 @@ class FactMachine(RuleBasedStateMachine):
         self.values[told.id] = value
         after = Slow(list(self.said[key].values()), to_micros(start), self.now, NEVER)
         gone = [each for each in held if each.row in after.replaced() and each.same != same(value)]
-        assert len(told.replaced) == (len(gone) if told.status == "superseded" else 0)
+        assert len(told.replaced) == (len(gone) if told.status in {"superseded", "contested"} else 0)
         return key, told.id
 
     @rule(chosen=ids, which=st.integers(0, 1))

@@ -129,6 +129,7 @@ def outcome(statements: Iterable[Statement], at: int, now: int, known: int = NEV
 def _weigh(found: Outcome, speaking: Iterable[Statement], ranks: Mapping[int, int]) -> None:
     """Which of those that say something hold: lower authority gives way to higher, unless both are of several."""
     values: dict[bytes, int] = {}
+    said: dict[int, bytes] = {}
     highest, highest_alone = _LOWEST, _LOWEST
     for each in speaking:
         rank = ranks[each.row]
@@ -136,6 +137,7 @@ def _weigh(found: Outcome, speaking: Iterable[Statement], ranks: Mapping[int, in
             found.behind[each.row] = values[each.same]
         elif (highest_alone if each.multi else highest) < rank:
             found.contested.append(each.row)
+            said[each.row] = each.same or b""
         else:
             found.holding.append(each.row)
             if each.same is not None:
@@ -143,6 +145,10 @@ def _weigh(found: Outcome, speaking: Iterable[Statement], ranks: Mapping[int, in
             highest = min(highest, rank)
             if not each.multi:
                 highest_alone = min(highest_alone, rank)
+    for row in [row for row in found.contested if said[row] in values]:
+        # Another one that says the same holds as one of several.
+        found.contested.remove(row)
+        found.behind[row] = values[said[row]]
 
 
 def _counts(each: Statement, at: int, known: int) -> bool:

@@ -247,7 +247,8 @@ def test_a_client_that_never_reads_does_not_delay_the_end(start: Callable[..., H
         )
         status, seconds = server.stop()
     assert status == 0, server.log
-    assert seconds < 2.0
+    # Not the thirty seconds that a client may take; a busy machine needs more than the drain.
+    assert seconds < 5.0
 
 
 def test_http_and_stdio_find_each_other_s_notes_at_once(server: HttpServer) -> None:
