@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from functools import partial
 from typing import Any
@@ -152,7 +153,11 @@ async def test_what_nobody_said_is_refused_with_the_list_of_it(bench: Bench) -> 
         assert "at most 200 words" in error["reason"]
 
 
-@pytest.mark.parametrize("token", ["x", "v1.", "v1.e30", "v1.!!", "0" * 3_000, TOKEN])
+HALF = "v1." + base64.urlsafe_b64encode(rb'["acme/shop","\ud800",1,1,6]').decode().rstrip("=")
+"""A token whose conversation is called half a surrogate pair."""
+
+
+@pytest.mark.parametrize("token", ["x", "v1.", "v1.e30", "v1.!!", "0" * 3_000, TOKEN, HALF])
 async def test_what_is_no_token_is_refused_before_anything_is_looked_at(bench: Bench, token: str) -> None:
     async with bench.client() as client:
         error = await bench.refused(client, "session_summarize", token=token, summary="A summary.")

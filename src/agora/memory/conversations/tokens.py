@@ -44,6 +44,8 @@ def read(token: str) -> Ticket:
         raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
         namespace, session, *numbers = json.loads(raw)
         ticket = Ticket(namespace, session, *numbers)
+        # JSON can write half a surrogate pair, which no store can be asked for.
+        f"{namespace}{session}".encode()
     except (ValueError, TypeError, binascii.Error, RecursionError):
         raise InvalidInput("token", "is no token of summary_due", token, hint=_HINT) from None
     whole = all(type(number) is int for number in (ticket.version, ticket.first, ticket.last))
