@@ -50,8 +50,20 @@ class ConversationReading(Protocol):
         """How many messages of these numbers, both ends included, are there and not forgotten."""
         ...
 
-    def messages(self, namespace: str, session: str, first: int, last: int) -> tuple[Message, ...]:
-        """Messages by their numbers, both ends included, in order; what was forgotten is left out."""
+    def messages(
+        self,
+        namespace: str,
+        session: str,
+        first: int,
+        last: int,
+        *,
+        oldest: int | None = None,
+        newest: int | None = None,
+    ) -> tuple[Message, ...]:
+        """Messages by their numbers, both ends included, in order; what was forgotten is left out.
+
+        With `oldest` or `newest` so many of them at the most, those at that end; what was forgotten is not counted.
+        """
         ...
 
     def vectors(self, rows: Sequence[int]) -> dict[int, Vector]:

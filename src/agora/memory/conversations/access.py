@@ -91,10 +91,19 @@ class _Reading:
         require(self._caller, (namespace,))
         return self._reading.live(namespace, session, first, last)
 
-    def messages(self, namespace: str, session: str, first: int, last: int) -> tuple[Message, ...]:
+    def messages(
+        self,
+        namespace: str,
+        session: str,
+        first: int,
+        last: int,
+        *,
+        oldest: int | None = None,
+        newest: int | None = None,
+    ) -> tuple[Message, ...]:
         """As `ConversationReading.messages`."""
         require(self._caller, (namespace,))
-        return self._reading.messages(namespace, session, first, last)
+        return self._reading.messages(namespace, session, first, last, oldest=oldest, newest=newest)
 
     def vectors(self, rows: Sequence[int]) -> dict[int, Vector]:
         """As `ConversationReading.vectors`; it is asked with rows of messages that were read."""

@@ -89,7 +89,11 @@ def assemble(parts: Parts, shares: Shares, max_tokens: int, fence: str) -> Assem
             made.summary = Summary(**{name: getattr(parts.summary, name) for name in _FIELDS} | {"text": text})
             framed, room = True, room - heading - escaped(text)
     reserved = int(whole * shares.relevant) if parts.relevant else 0
-    room -= _newest(made, parts, room - reserved, first=True)
+    used = _newest(made, parts, room - reserved, first=True)
+    if not made.last:
+        # Not even a part of the newest fits beside what bears on the question: it goes first.
+        used = _newest(made, parts, room, first=True)
+    room -= used
     if parts.relevant:
         heading = escaped(_RELEVANT) + 4 + (0 if framed else frame)
         used = _quoted(made, parts, room - heading)

@@ -106,7 +106,7 @@ class Folding:
             count = reading.count(namespace, session)
             live = reading.live(namespace, session, start, count)
             # Of many only the oldest are looked at.
-            fresh = reading.messages(namespace, session, start, min(count, start + 4 * _AT_ONCE))
+            fresh = reading.messages(namespace, session, start, count, oldest=4 * _AT_ONCE)
             seen = reading.sequence
         taken = fresh[: self._due(fresh, live)]
         if not taken:

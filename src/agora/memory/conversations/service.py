@@ -33,7 +33,7 @@ LISTED = 1_000
 """Conversations in one list, at the most."""
 
 _READ = 500
-"""Messages that are looked at without a question; more would fit no budget that a model has."""
+"""Messages that are read at a time where no question needs all of them."""
 
 _SMALLEST = 30
 """Bytes that a message takes within the array at the least."""
@@ -190,8 +190,10 @@ class ConversationMemory:
             chosen = strategy or reading.strategy(namespace, session) or self._default
             parts = _PARTS[chosen]
             seeks = bool(query) and "relevant" in parts
-            first = 1 if seeks else max(1, count - min(_READ, 4 * max_tokens // _SMALLEST))
-            messages = reading.messages(namespace, session, first, count)
+            if seeks:
+                messages = reading.messages(namespace, session, 1, count)
+            else:
+                messages = _fitting(reading, namespace, session, max_tokens, deadline)
             live = reading.live(namespace, session, 1, count)
             vectors = reading.vectors([each.row for each in messages]) if seeks and asked is not None else {}
             summary = reading.summary(namespace, session) if "summary" in parts else None
@@ -364,6 +366,22 @@ class ConversationMemory:
     def _due(self, reading: ConversationReading, namespace: str, session: str) -> SummaryDue | None:
         summary = reading.summary(namespace, session)
         return due(summary, namespace, session, lambda a, b: reading.messages(namespace, session, a, b), self._room)
+
+
+def _fitting(
+    reading: ConversationReading, namespace: str, session: str, max_tokens: int, deadline: Deadline
+) -> tuple[Message, ...]:
+    """The newest messages, in order: at least as many as can be given within `max_tokens`."""
+    room = 4 * max_tokens
+    most = max(1, min(_READ, room // _SMALLEST))
+    last = reading.count(namespace, session)
+    found: tuple[Message, ...] = ()
+    while room > 0 and (block := reading.messages(namespace, session, 1, last, newest=most)):
+        deadline.check()
+        found = block + found
+        room -= sum(_SMALLEST + len(each.content.encode()) for each in block)
+        last = block[0].seq - 1
+    return found
 
 
 def _without_vectors(error: AgoraError) -> Trouble:

@@ -258,6 +258,48 @@ def test_a_message_too_long_for_the_budget_is_given_in_part_and_said_so(table: T
     assert found.tokens <= 100
 
 
+@pytest.mark.parametrize("max_tokens", [50, 60, 90])
+def test_a_part_of_the_newest_message_is_given_however_small_the_budget_and_whatever_is_asked(
+    table: Table, max_tokens: int
+) -> None:
+    table.say_many(4)
+    table.say("the newest is rather long " * 20)
+    for query in (None, "word of message 2"):
+        found = table.context(max_tokens, query)
+        assert (seqs(found.last)[-1:], list(found.cut)) == ([5], [5])
+        assert found.tokens <= max_tokens
+
+
+def test_the_newest_messages_are_given_as_far_as_the_budget_goes_however_many_they_are(table: Table) -> None:
+    table.say_many(700)
+    found = table.context(100_000, strategy="buffer")
+    assert seqs(found.last) == list(range(1, 701))
+    assert found.omitted == 0
+
+
+def test_messages_before_many_that_were_taken_back_are_given_and_summarised(table: Table) -> None:
+    kept = table.say_many(20)
+    forget_all(table, [each.id for each in [*kept[:6], *table.say_many(520, text="evil {}")]])
+    table.summarizer.folded.clear()
+    found = table.context(2_000)
+    assert seqs(found.last) == list(range(7, 21))
+    assert found.omitted == 0
+    assert table.summarizer.folded == [(7, 13)]
+
+
+def test_messages_after_many_that_were_taken_back_are_summarised(table: Table) -> None:
+    forget_all(table, [each.id for each in table.say_many(520, text="evil {}")])
+    table.say_many(13)
+    stands = table.summary()
+    assert stands is not None
+    assert (stands.first, stands.last) == (521, 526)
+
+
+def forget_all(table: Table, ids: Sequence[str]) -> None:
+    for start in range(0, len(ids), 100):
+        forget(table, ids=tuple(ids[start : start + 100]))
+
+
 def test_a_conversation_that_is_not_there_is_told_as_such(table: Table) -> None:
     with pytest.raises(SessionNotFound):
         table.context(session="nothing")

@@ -19,7 +19,7 @@ _MESSAGES = (
     " a.name, s.origin FROM items i JOIN texts t ON t.item_id = i.id JOIN savers s ON s.item_id = i.id AND s.n = 0"
     " JOIN agents a ON a.id = s.agent_id"
     " WHERE i.type = 'message' AND i.superseded_by IS NULL AND i.forgotten_at IS NULL"
-    " AND i.namespace_id = ? AND i.session = ? AND i.seq BETWEEN ? AND ? ORDER BY i.seq"
+    " AND i.namespace_id = ? AND i.session = ? AND i.seq BETWEEN ? AND ? ORDER BY i.seq{} LIMIT ?"
 )
 _SUMMARY = (
     "SELECT t.content, c.first, c.last, i.version, c.written_by, i.created_at, s.origin"
@@ -60,13 +60,24 @@ class SqliteConversationReading:
         )
         return int(counted.fetchone()[0])
 
-    def messages(self, namespace: str, session: str, first: int, last: int) -> tuple[Message, ...]:
+    def messages(
+        self,
+        namespace: str,
+        session: str,
+        first: int,
+        last: int,
+        *,
+        oldest: int | None = None,
+        newest: int | None = None,
+    ) -> tuple[Message, ...]:
         """As `ConversationReading.messages`."""
         found = self._namespace(namespace)
         if found is None:
             return ()
-        read = self._connection.execute(_MESSAGES, (found, session, first, last))
-        return tuple(_message(namespace, row) for row in read)
+        most = oldest if newest is None else newest
+        query = _MESSAGES.format("" if newest is None else " DESC")
+        read = self._connection.execute(query, (found, session, first, last, -1 if most is None else most)).fetchall()
+        return tuple(_message(namespace, row) for row in (read if newest is None else reversed(read)))
 
     def vectors(self, rows: Sequence[int]) -> dict[int, Vector]:
         """As `ConversationReading.vectors`: none where the store is another encoder's."""
