@@ -98,11 +98,16 @@ def _sources(before: Summary | None, messages: Sequence[Message]) -> list[str]:
 
 
 def _script(before: Summary | None, messages: Sequence[Message]) -> str:
-    lines = [f"Summary so far: {before.text}", ""] if before else []
+    lines = [f"Summary so far: {_indented(before.text)}", ""] if before else []
     for each in messages:
         who = f"{each.role} {each.speaker}" if each.speaker else each.role
-        lines.append(f"{who}, {each.at:%Y-%m-%d}: {_abridged(each.content)}")
+        lines.append(f"{who}, {each.at:%Y-%m-%d}: {_indented(_abridged(each.content))}")
     return "\n".join(lines)
+
+
+def _indented(content: str) -> str:
+    """With further lines that cannot be taken for what somebody else said."""
+    return "\n  ".join(content.splitlines())
 
 
 def _abridged(content: str) -> str:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agora.memory.conversations.wording import escaped, label, line
+from agora.memory.conversations.wording import escaped, indented, label, line
 from agora.model.message import Message, Summary
 from agora.text.tokens import cost, window
 
@@ -137,7 +137,7 @@ def _newest(made: Assembled, parts: Parts, room: int, *, first: bool) -> int:
 
 def _quoted(made: Assembled, parts: Parts, room: int) -> int:
     """Take the messages that matter, best first, those that fit; the bytes used."""
-    used, most = 0, max(_LEAST * _BYTES, room // _LONG)
+    used = 0
     given = {message.seq for message in made.last}
     for message in parts.relevant:
         if message.seq in given:
@@ -146,13 +146,14 @@ def _quoted(made: Assembled, parts: Parts, room: int) -> int:
         if left < _LEAST * _BYTES:
             break
         head = escaped(label(message)) + 3
-        size = head + escaped(message.content)
-        if size > min(left, most):
-            text = _part(message.content, min(left, most) - head, parts.around(message))
+        size = head + escaped(indented(message.content))
+        most = min(left, max(head + _LEAST * _BYTES, room // _LONG))
+        if size > most:
+            text = _part_indented(message.content, most - head, parts.around(message))
             if not text:
                 continue
             made.cut[message.seq] = text
-            size = head + escaped(text)
+            size = head + escaped(indented(text))
         made.relevant.append(message)
         used += size
     return used
@@ -171,6 +172,14 @@ def _part(text: str, room: int, around: int) -> str:
         # Escapes are spread unevenly, so the part that was tried tells how far to go.
         tokens = min(tokens - 1, tokens * room // size)
     return ""
+
+
+def _part_indented(text: str, room: int, around: int) -> str:
+    """As `_part`, for a text that is quoted with its further lines indented."""
+    left = room
+    while (found := _part(text, left, around)) and (over := escaped(indented(found)) - room) > 0:
+        left = min(left, escaped(found)) - over
+    return found
 
 
 def _lines(text: str, room: int) -> str:

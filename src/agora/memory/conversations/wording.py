@@ -12,8 +12,16 @@ _BYTES = 4
 
 
 def label(message: Message) -> str:
-    """What stands before a quoted message: `#12 2026-01-15 Ann:`."""
-    return f"#{message.seq} {message.at.date().isoformat()} {who(message)}:"
+    """What stands before a quoted message: `#12 2026-01-15 Ann:`.
+
+    What a tool or a page said in the name of somebody is marked as such.
+    """
+    said = who(message)
+    if message.origin not in {"user", "agent"}:
+        said += f" ({message.origin})"
+    elif message.speaker and message.role == "tool":
+        said += " (tool)"
+    return f"#{message.seq} {message.at.date().isoformat()} {said}:"
 
 
 def who(message: Message) -> str:
@@ -23,7 +31,12 @@ def who(message: Message) -> str:
 
 def line(message: Message, content: str | None = None) -> str:
     """A message, or a part of it, on a line of its own, or on several if its text has several."""
-    return f"{label(message)} {message.content if content is None else content}"
+    return f"{label(message)} {indented(message.content if content is None else content)}"
+
+
+def indented(text: str) -> str:
+    """A text whose further lines are indented: none of them can be taken for another message."""
+    return "\n  ".join(text.splitlines())
 
 
 def newest(messages: Sequence[Message], max_tokens: int) -> str:
