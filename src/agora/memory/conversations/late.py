@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from agora.errors import EmbeddingError
+from agora.errors import DeadlineExceeded, EmbeddingError
 from agora.model.deadline import Deadline
 from agora.model.message import Message
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _VECTORS = 4_000
 _AT_ONCE = 64
 """Vectors of messages that were kept without: remembered at most, and made for one question at most."""
+
+_SHARE = 0.5
+"""Of the time that a call has left: a slow model must not keep what words find."""
 
 
 class LateVectors:
@@ -30,11 +33,17 @@ class LateVectors:
         self._lock = Lock()
 
     def of(self, messages: Sequence[Message], vectors: Mapping[int, Vector], deadline: Deadline) -> dict[int, Vector]:
-        """Those of `messages` that have none in `vectors`, by row: the newest of them made now, and remembered."""
+        """Those of `messages` that have none in `vectors`, by row: the newest of them made now, and remembered.
+
+        As many as there is time for.
+
+        Raises: DeadlineExceeded, Cancelled of the call's own deadline.
+        """
         profile = self._encoder.fingerprint.digest()
         found: dict[int, Vector] = {}
         waiting = [message for message in messages if message.row not in vectors]
         made = 0
+        limit = deadline.within(_SHARE * deadline.remaining())
         try:
             for message in reversed(waiting):
                 known = self._get(profile, message.id)
@@ -43,10 +52,11 @@ class LateVectors:
                         continue
                     made += 1
                     # Its beginning: what the model reads at once.
-                    known = self._encoder.encode(message.content, deadline.within(self._seconds))
+                    known = self._encoder.encode(message.content, limit.within(self._seconds))
                     self._put(profile, message.id, known)
                 found[message.row] = known
-        except EmbeddingError as error:
+        except (EmbeddingError, DeadlineExceeded) as error:
+            deadline.check()
             self._log.warning("messages stay without vectors", code=error.code)
         return found
 

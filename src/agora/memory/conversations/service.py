@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from agora.errors import AgoraError, EmbeddingError, InvalidInput, SessionNotFound, SummaryOutdated
+from agora.errors import AgoraError, DeadlineExceeded, EmbeddingError, InvalidInput, SessionNotFound, SummaryOutdated
 from agora.memory.access import require
 from agora.memory.conversations import tokens
 from agora.memory.conversations.access import GuardedConversations
@@ -306,8 +306,10 @@ class ConversationMemory:
     def _vector_of(self, query: str, deadline: Deadline) -> tuple[Vector | None, list[Trouble]]:
         try:
             return self._questions.encode_question(query, deadline.within(self._limits.model_seconds)), []
-        except EmbeddingError as error:
-            return None, [Trouble(error.code, f"words alone chose the older messages: {error.message}")]
+        except (EmbeddingError, DeadlineExceeded) as error:
+            deadline.check()
+            why = "the model took too long" if isinstance(error, DeadlineExceeded) else error.message
+            return None, [Trouble(error.code, f"words alone chose the older messages: {why}")]
 
     def _ranked(
         self,

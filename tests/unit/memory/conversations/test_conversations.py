@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -574,6 +575,36 @@ def test_a_model_that_is_not_ready_holds_no_append_up_and_it_is_said(desk: Desk)
     # Once it is ready the vectors are made for the question.
     ready = Table(desk)
     assert ready.context(300, "key vault").problems == ()
+
+
+class Stuck(Slow):
+    """A model that gives no vector of a message, or of a question, before its time is over."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self._what = what
+
+    def encode(self, text: str, deadline: Deadline) -> Vector:
+        return self._vector("message", text, deadline)
+
+    def encode_question(self, text: str, deadline: Deadline) -> Vector:
+        return self._vector("question", text, deadline)
+
+    def _vector(self, what: str, text: str, deadline: Deadline) -> Vector:
+        while what == self._what:
+            deadline.check()
+            threading.Event().wait(0.01)
+        return super().encode(text, deadline)
+
+
+@pytest.mark.parametrize(("what", "code"), [("message", "without_vectors"), ("question", "deadline_exceeded")])
+def test_words_find_what_is_relevant_where_the_model_takes_too_long(desk: Desk, what: str, code: str) -> None:
+    table = Table(desk, encoder=Stuck(what), limits=Limits(model_seconds=0.2))
+    table.say("the key is in the vault")
+    table.say_many(14, text="other words {}")
+    found = table.memory.context("p", "talk", 300, "key vault", desk.caller(), Deadline(2), strategy="semantic")
+    assert 1 in seqs((*found.relevant, *found.last))
+    assert code in [each.code for each in found.problems]
 
 
 def test_a_store_of_another_profile_keeps_messages_without_vectors(make_desk: MakeDesk) -> None:
