@@ -12,6 +12,7 @@ from agora.memory.conversations.assembling import Parts, Shares, assemble, mark
 from agora.memory.conversations.checks import Limits, check_asked, check_draft, check_name, check_summary
 from agora.memory.conversations.folding import Folding, Room, due
 from agora.memory.conversations.late import LateVectors
+from agora.memory.conversations.newest import fitting
 from agora.memory.conversations.wording import line
 from agora.memory.passages import embed
 from agora.model.caller import Caller, lowest
@@ -31,12 +32,6 @@ if TYPE_CHECKING:
 
 LISTED = 1_000
 """Conversations in one list, at the most."""
-
-_READ = 500
-"""Messages that are read at a time where no question needs all of them."""
-
-_SMALLEST = 30
-"""Bytes that a message takes within the array at the least."""
 
 Facts = Callable[[Sequence[str], str, int, Caller, Deadline], str]
 """What is known of these subjects in a namespace, as lines, within so many tokens, for a caller."""
@@ -193,7 +188,7 @@ class ConversationMemory:
             if seeks:
                 messages = reading.messages(namespace, session, 1, count)
             else:
-                messages = _fitting(reading, namespace, session, max_tokens, deadline)
+                messages = fitting(reading, namespace, session, max_tokens, deadline)
             live = reading.live(namespace, session, 1, count)
             vectors = reading.vectors([each.row for each in messages]) if seeks and asked is not None else {}
             summary = reading.summary(namespace, session) if "summary" in parts else None
@@ -368,22 +363,6 @@ class ConversationMemory:
     def _due(self, reading: ConversationReading, namespace: str, session: str) -> SummaryDue | None:
         summary = reading.summary(namespace, session)
         return due(summary, namespace, session, lambda a, b: reading.messages(namespace, session, a, b), self._room)
-
-
-def _fitting(
-    reading: ConversationReading, namespace: str, session: str, max_tokens: int, deadline: Deadline
-) -> tuple[Message, ...]:
-    """The newest messages, in order: at least as many as can be given within `max_tokens`."""
-    room = 4 * max_tokens
-    most = max(1, min(_READ, room // _SMALLEST))
-    last = reading.count(namespace, session)
-    found: tuple[Message, ...] = ()
-    while room > 0 and (block := reading.messages(namespace, session, 1, last, newest=most)):
-        deadline.check()
-        found = block + found
-        room -= sum(_SMALLEST + len(each.content.encode()) for each in block)
-        last = block[0].seq - 1
-    return found
 
 
 def _without_vectors(error: AgoraError) -> Trouble:
