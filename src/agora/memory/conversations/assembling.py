@@ -88,7 +88,7 @@ def assemble(parts: Parts, shares: Shares, max_tokens: int, fence: str) -> Assem
         if text:
             made.summary = Summary(**{name: getattr(parts.summary, name) for name in _FIELDS} | {"text": text})
             framed, room = True, room - heading - escaped(text)
-    reserved = int(whole * shares.relevant) if parts.relevant else 0
+    reserved = int(whole * shares.relevant) if parts.relevant and not _fit(parts.messages, room) else 0
     used = _newest(made, parts, room - reserved, first=True)
     if not made.last:
         # Not even a part of the newest fits beside what bears on the question: it goes first.
@@ -105,6 +105,15 @@ def assemble(parts: Parts, shares: Shares, max_tokens: int, fence: str) -> Assem
 
 
 _FIELDS = ("text", "first", "last", "version", "written_by", "at", "origin")
+
+
+def _fit(messages: Sequence[Message], room: int) -> bool:
+    """Whether all of them can be given verbatim: then nothing has to be quoted."""
+    for message in messages:
+        room -= _row(*spoken(message))
+        if room < 0:
+            return False
+    return True
 
 
 def _heading(summary: Summary) -> str:
