@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from agora.config.served import checked_key
 from agora.embedding.folder import joined
 from agora.embedding.gathering import Gathering
 from agora.embedding.loading import readable
@@ -17,7 +18,7 @@ from agora.embedding.remote_answer import vectors_of
 from agora.embedding.remote_http import Endpoint
 from agora.embedding.remote_pieces import pieces
 from agora.embedding.splitting import split
-from agora.errors import AgoraError, ConfigError, EmbeddingError, EncoderUnavailable
+from agora.errors import AgoraError, EmbeddingError, EncoderUnavailable
 from agora.model.deadline import Deadline
 from agora.model.profile import Fingerprint, Span
 from agora.ports.encoder import EncoderState, Vector
@@ -60,7 +61,7 @@ class RemoteEncoder:
         self._wanted = wanted
         self._log = log
         self._address = read_address(wanted.url)
-        self._key = _checked(wanted.key)
+        self._key = checked_key("embedding", wanted.key)
         self._endpoint = Endpoint(self._address, self._key, timeout=wanted.timeout, retries=wanted.retries)
         self._offsets, self._room = pieces(wanted.max_tokens)
         self._questions = Gathering(self._ask, wanted.batch)
@@ -229,18 +230,3 @@ class RemoteEncoder:
         with self._lock:
             if self._state == "loading":
                 self._state = "cold"
-
-
-def _checked(key: SecretStr | None) -> SecretStr | None:
-    """The key, if there is one.
-
-    Raises: ConfigError if it cannot stand in a header; the HTTP library would show it in its error.
-    """
-    if key is None or not key.get_secret_value():
-        return None
-    if not all("!" <= mark <= "~" for mark in key.get_secret_value()):
-        raise ConfigError(
-            "embedding.key holds a blank, a line end or a character outside ASCII, which no key has",
-            hint="Copy the key alone, without quotes and without the line end.",
-        )
-    return key

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agora.config.served import checked_key
 from agora.llm.address import read_address
 from agora.llm.answer import Answer, count
 from agora.llm.libraries import load, require
-from agora.llm.served import ServedModel, Wanted, checked_key
+from agora.llm.served import ServedModel, Wanted
 from agora.ports.language_model import Asked
 from agora.ports.log import Log
 
@@ -31,7 +32,7 @@ class AnthropicDialect:
         require("anthropic")
         self.address = read_address(wanted.url, ("/messages", "/v1"), "")
         self._wanted = wanted
-        self._key = checked_key(wanted.key)
+        self._key = checked_key("model", wanted.key)
 
     def headers(self) -> dict[str, str]:
         """The key of the settings, and never one of the environment."""

@@ -5,10 +5,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from agora.config.served import checked_key
 from agora.llm.address import read_address
 from agora.llm.answer import Answer, count
 from agora.llm.libraries import load, require
-from agora.llm.served import ServedModel, Wanted, checked_key
+from agora.llm.served import ServedModel, Wanted
 from agora.ports.language_model import Asked
 from agora.ports.log import Log
 
@@ -48,7 +49,7 @@ class OpenAIDialect:
         require("openai")
         self.address = read_address(wanted.url, ("/chat/completions",), "/v1")
         self._wanted = wanted
-        self._key = checked_key(wanted.key)
+        self._key = checked_key("model", wanted.key)
         self._json_mode = compatible.json_mode
         self._own = self.address.host == OWN
         usual: TokenParameter = "max_completion_tokens" if self._own else "max_tokens"

@@ -236,18 +236,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__
-
-
-def checked_key(key: SecretStr | None) -> SecretStr | None:
-    """The key, if there is one.
-
-    Raises: ConfigError if it cannot stand in a header; the HTTP library would show it in its error.
-    """
-    if key is None or not key.get_secret_value():
-        return None
-    if not all("!" <= mark <= "~" for mark in key.get_secret_value()):
-        raise ConfigError(
-            "model.key holds a blank, a line end or a character outside ASCII, which no key has",
-            hint="Copy the key alone, without quotes and without the line end.",
-        )
-    return key
