@@ -110,7 +110,8 @@ def canonical(path: Path) -> dict[str, list[tuple[Any, ...]]]:
             if name in there
         }
     # Older stores have no tables of them.
-    return {name: rows for name, rows in found.items() if rows or name not in {"pins", "tool_pins", "calls", "facts"}}
+    later = {"pins", "tool_pins", "calls", "fact_slots", "facts", "conversations", "summaries"}
+    return {name: rows for name, rows in found.items() if rows or name not in later}
 
 
 def kept(before: dict[str, list[tuple[Any, ...]]], after: dict[str, list[tuple[Any, ...]]]) -> bool:
