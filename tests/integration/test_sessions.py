@@ -33,22 +33,22 @@ def test_what_one_process_appends_another_one_goes_on_with(serve: Serve) -> None
     first = serve(name="claude-code")
     first.call("remember", key="editor", value="Helix", subject="Ann")
     first.call("session_append", session="talk", role="user", content="The valve of the boiler is brass", speaker="Ann")
-    talk(first, 30)
+    talk(first, 90)
     assert first.end_input()[0] == 0
     second = serve(name="codex")
     found = second.call("session_context", session="talk", max_tokens=1_000, query="what is the valve made of?")
-    assert (found["total"], found["strategy"]) == (31, "all")
+    assert (found["total"], found["strategy"]) == (91, "all")
     assert len(json.dumps(found["messages"], ensure_ascii=False).encode()) <= 4_000
     frame, *rest = found["messages"]
     assert frame["role"] == "system"
     for part in ("- editor: Helix", "Messages 1 to ", "The valve of the boiler is brass"):
         assert part in frame["content"]
-    assert rest[-1]["content"] == "We looked at part 30 of the pump and left it as it is"
+    assert rest[-1]["content"] == "We looked at part 90 of the pump and left it as it is"
     assert found["relevant"][0] == {"seq": 1, "speaker": "Ann"}
     (row,) = json.loads(second.request("resources/read", {"uri": "agora://sessions"})["result"]["contents"][0]["text"])[
         "sessions"
     ]
-    assert (row["session"], row["messages"]) == ("talk", 31)
+    assert (row["session"], row["messages"]) == ("talk", 91)
 
 
 def test_of_two_processes_that_replace_one_summary_at_once_one_does(serve: Serve) -> None:

@@ -145,14 +145,7 @@ class Outbound:
         if message.id not in self._calls:
             self._log.debug("dropped an answer that nobody waits for")
             return None, None
-        call = self._calls[message.id]
-        if (
-            isinstance(message, JSONRPCError)
-            and message.error.code == CONNECTION_CLOSED
-            and call.method == "tools/call"
-        ):
-            return unanswered(message.id, modern=call.era is Era.MODERN), message.id
-        return message, message.id
+        return self._told(message, self._calls[message.id]), message.id
 
     @staticmethod
     def _told(answer: JSONRPCResponse | JSONRPCError, call: Call) -> JSONRPCResponse | JSONRPCError:
