@@ -71,9 +71,9 @@ def main(arguments: list[str]) -> int:
     if command == "conformance":
         return replace_by("-m", "tests.conformance.run", *rest)
     if command in {"test", "coverage"}:
-        # Most tests wait for processes of their own: two workers more than cores keep these busy. A file's tests stay
+        # Most tests wait for processes of their own: one worker more than cores keeps these busy. A file's tests stay
         # together: some share a server. In the order of the folders, the short ones come last and end at once.
-        workers = ("-n", str(min(4, (os.cpu_count() or 1) + 2)))
+        workers = ("-n", str(min(4, (os.cpu_count() or 1) + 1)))
         spread = (*workers, "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "20")
         measured = ("--cov", "--cov-report=term") if command == "coverage" else ()
         ease()

@@ -206,7 +206,6 @@ async def test_facts_of_the_speakers_the_user_and_whoever_is_asked_for_are_given
             "- editor: ed",
             "What you know about Ann:",
             "- editor: Helix",
-            "- editor: shared one",
             "What you know about this user:",
             "- editor: vim",
         ]
