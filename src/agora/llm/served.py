@@ -130,6 +130,8 @@ class ServedModel:
             found = self._attempt(asked, deadline)
             if isinstance(found, Answer):
                 return self._completed(found, asked)
+            # Who was taken back meanwhile has no time left: that is the reason, not what the server said.
+            deadline.check()
             wait = delay(attempt, found.wait)
             # Who asks for more time than there is gets no second request that could only fail.
             if not found.again or attempt == self._wanted.retries or wait >= deadline.remaining():
