@@ -2,7 +2,7 @@
 
     AgoraError
       InvalidInput            PayloadTooLarge, InvalidNamespace, SecretRefused
-      NotFound                NoteNotFound, FactNotFound, SessionNotFound, BackendNotFound, ToolNotFound
+      NotFound                NoteNotFound, SessionNotFound, BackendNotFound, ToolNotFound
       Conflict                SummaryOutdated
       AccessDenied            NamespaceDenied, AuthorityRequired, ReadOnlyBackend, ToolQuarantined
       LimitReached            RateLimited, QuotaExceeded
@@ -107,12 +107,6 @@ class NoteNotFound(NotFound):
     """No note with that id is visible to the caller."""
 
     code = "note_not_found"
-
-
-class FactNotFound(NotFound):
-    """No fact with that id is visible to the caller."""
-
-    code = "fact_not_found"
 
 
 class SessionNotFound(NotFound):

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
+from typing import Any
 
 from agora.model.caller import Caller
 from agora.stores.sqlite.journal import Actor
+from agora.stores.sqlite.rows import canonical
 
 
 def ensure_namespace(connection: sqlite3.Connection, name: str, now: int) -> int:
@@ -24,3 +27,23 @@ def ensure_actor(connection: sqlite3.Connection, caller: Caller, now: int) -> Ac
         "SELECT id FROM clients WHERE name = ? AND version = ? AND token = ?", client
     ).fetchone()[0]
     return Actor(agent_id, client_id, caller.agent, *client, caller.session, caller.origin)
+
+
+def add_saver(connection: sqlite3.Connection, row: int, actor: Actor, now: int, given: Mapping[str, Any]) -> int:
+    """Make the actor one of an item's savers, or count once more if it is one; its number among them.
+
+    `given` is kept of the first time.
+    """
+    identity = (row, actor.agent_id, actor.client_id, actor.session, actor.origin)
+    connection.execute(
+        "INSERT INTO savers (item_id, agent_id, client_id, session, origin, n, first_at, last_at, given)"
+        " VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(n) + 1, 0) FROM savers WHERE item_id = ?), ?, ?, ?)"
+        " ON CONFLICT (item_id, agent_id, client_id, session, origin)"
+        " DO UPDATE SET times = times + 1, last_at = excluded.last_at",
+        (*identity, row, now, now, canonical(given)),
+    )
+    found = connection.execute(
+        "SELECT n FROM savers WHERE item_id = ? AND agent_id = ? AND client_id = ? AND session = ? AND origin = ?",
+        identity,
+    ).fetchone()
+    return int(found[0])

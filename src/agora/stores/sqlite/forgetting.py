@@ -14,7 +14,7 @@ from agora.stores.sqlite.actors import ensure_actor
 from agora.stores.sqlite.authority import is_above, level, outranking
 from agora.stores.sqlite.conversations.quoting import QUOTED, quoting, tells_of_forgotten
 from agora.stores.sqlite.facts import settling
-from agora.stores.sqlite.journal import Actor, Change
+from agora.stores.sqlite.journal import Actor
 
 REVERTED = "reverted"
 """In the payload of a `forget`: a revert made it. A reason that reads alike may be anybody's."""
@@ -56,7 +56,7 @@ def forget(connection: sqlite3.Connection, selection: Selection, caller: Caller,
         hide(connection, row, selection.reason, actor, now)
     for row in choice.again:
         # Else whoever forgot it first could bring back what the caller wants gone.
-        _record(connection, row, "forget", actor, now, {"reason": selection.reason})
+        journal.append_of(connection, row, "forget", actor, now, after={"reason": selection.reason})
         settling.settle_of(connection, row, actor, now)
     return _outcome(connection, choice, dry_run=False)
 
@@ -78,13 +78,13 @@ def hide(
     )
     namespace_id = connection.execute("SELECT namespace_id FROM items WHERE id = ?", (row,)).fetchone()[0]
     fulltext.remove(connection, row, namespace_id, "note")
-    _record(connection, row, "forget", actor, now, {"reason": reason, **marks})
+    journal.append_of(connection, row, "forget", actor, now, after={"reason": reason, **marks})
     if REVERTED in marks:
         connection.execute("UPDATE facts SET reverted = 1 WHERE item_id = ?", (row,))
     settling.settle_of(connection, row, actor, now)
     for summary in quoting(connection, row):
         connection.execute("UPDATE items SET forgotten_at = ?, forget_reason = ? WHERE id = ?", (now, QUOTED, summary))
-        _record(connection, summary, "forget", actor, now, {"reason": QUOTED})
+        journal.append_of(connection, summary, "forget", actor, now, after={"reason": QUOTED})
 
 
 def restore(
@@ -143,7 +143,7 @@ def restore(
         connection.execute("UPDATE items SET forgotten_at = NULL, forget_reason = NULL WHERE id = ?", (row,))
         if superseded_by is None and noted:
             fulltext.put_back(connection, row, namespace_id, "note", title, content)
-        _record(connection, row, "restore", actor, now, {})
+        journal.append_of(connection, row, "restore", actor, now)
         connection.execute("UPDATE facts SET reverted = 0 WHERE item_id = ?", (row,))
         settling.settle_of(connection, row, actor, now)
         after = connection.execute("SELECT superseded_by FROM items WHERE id = ?", (row,)).fetchone()[0]
@@ -270,24 +270,4 @@ def _outcome(connection: sqlite3.Connection, choice: _Choice, *, dry_run: bool) 
         protected=tuple(listed[row] for row in above),
         sequence=journal.head(connection),
         dry_run=dry_run,
-    )
-
-
-def _record(
-    connection: sqlite3.Connection,
-    row: int,
-    operation: journal.Operation,
-    actor: Actor,
-    now: int,
-    after: dict[str, Any],
-) -> None:
-    namespace_id, namespace, public_id, content_hash = connection.execute(
-        "SELECT i.namespace_id, n.name, i.public_id, i.content_hash FROM items i"
-        " JOIN namespaces n ON n.id = i.namespace_id WHERE i.id = ?",
-        (row,),
-    ).fetchone()
-    journal.append(
-        connection,
-        Change(now, namespace_id, namespace, operation, row, public_id, content_hash, None, after or None),
-        actor,
     )

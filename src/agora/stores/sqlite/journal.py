@@ -101,6 +101,26 @@ def append(connection: sqlite3.Connection, change: Change, actor: Actor) -> int:
     return sequence
 
 
+def append_of(  # noqa: PLR0913 - the fields of one journal row
+    connection: sqlite3.Connection,
+    row: int,
+    operation: Operation,
+    actor: Actor,
+    at: int,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> int:
+    """As `append`, of a change of the item with this row number; what names the item is looked up."""
+    namespace_id, namespace, public_id, content_hash = connection.execute(
+        "SELECT i.namespace_id, n.name, i.public_id, i.content_hash FROM items i"
+        " JOIN namespaces n ON n.id = i.namespace_id WHERE i.id = ?",
+        (row,),
+    ).fetchone()
+    change = Change(at, namespace_id, namespace, operation, row, public_id, content_hash, before, after)
+    return append(connection, change, actor)
+
+
 def chain(fields: list[Any]) -> bytes:
     """The hash of one journal row, as the head of this module defines it."""
     return hashlib.sha256(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()).digest()

@@ -11,12 +11,11 @@ from agora.model.instants import maybe_micros
 from agora.model.note import Draft, Saved
 from agora.ports.records import Embedded, VectorsNeeded
 from agora.stores.sqlite import fields, fulltext, givers, heads, journal, reads
-from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
+from agora.stores.sqlite.actors import add_saver, ensure_actor, ensure_namespace
 from agora.stores.sqlite.allowance import Owner, charge_all, size_of
 from agora.stores.sqlite.authority import is_above, is_pinned, level
 from agora.stores.sqlite.heads import Head, Place
 from agora.stores.sqlite.journal import Actor, Change, Operation
-from agora.stores.sqlite.rows import canonical
 from agora.text.identity import content_hash, normal_hash
 
 
@@ -215,18 +214,7 @@ class Save:
         given: dict[str, Any] = {"title": draft.title, "metadata": dict(draft.metadata), "confidence": draft.confidence}
         given["echo_of"] = reads.echo_of(connection, self.caller, draft.content, self.now)
         given = {name: value for name, value in given.items() if value}
-        identity = (row, actor.agent_id, actor.client_id, actor.session, actor.origin)
-        connection.execute(
-            "INSERT INTO savers (item_id, agent_id, client_id, session, origin, n, first_at, last_at, given)"
-            " VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(n) + 1, 0) FROM savers WHERE item_id = ?), ?, ?, ?)"
-            " ON CONFLICT (item_id, agent_id, client_id, session, origin)"
-            " DO UPDATE SET times = times + 1, last_at = excluded.last_at",
-            (*identity, row, self.now, self.now, canonical(given)),
-        )
-        n = connection.execute(
-            "SELECT n FROM savers WHERE item_id = ? AND agent_id = ? AND client_id = ? AND session = ? AND origin = ?",
-            identity,
-        ).fetchone()[0]
+        n = add_saver(connection, row, actor, self.now, given)
         if is_above(connection, row, self.caller.origin):
             fields.keep_tags(connection, row, n, draft.tags)
             return

@@ -12,10 +12,10 @@ from agora.model.message import MessageDraft, Strategy, Summary
 from agora.ports.conversations import Appended
 from agora.ports.records import Embedded
 from agora.stores.sqlite import fields, journal
-from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
+from agora.stores.sqlite.actors import add_saver, ensure_actor, ensure_namespace
 from agora.stores.sqlite.allowance import Owner, charge_all
 from agora.stores.sqlite.conversations.reading import current_summary, last_number
-from agora.stores.sqlite.journal import Actor, Change
+from agora.stores.sqlite.journal import Change
 from agora.stores.sqlite.rows import canonical
 from agora.stores.sqlite.saving import insert_passages
 from agora.text.identity import content_hash, normal_hash
@@ -65,7 +65,7 @@ class Append:
         assert row is not None
         connection.execute("INSERT INTO texts VALUES (?, NULL, ?, '{}')", (row, draft.content))
         fields.set_metadata(connection, row, draft.metadata)
-        _add_saver(connection, row, actor, now)
+        add_saver(connection, row, actor, now, {})
         if self.embedded is not None:
             insert_passages(connection, row, self.embedded)
         change = Change(now, namespace_id, draft.namespace, "append", row, self.public_id, digest)
@@ -112,7 +112,7 @@ class Summarize:
                 "UPDATE items SET superseded_by = 0, superseded_at = ? WHERE id = ?", (self.now, head[0])
             )
         row = self._insert(connection, namespace_id, made, None if head is None else head[0])
-        _add_saver(connection, row, actor, self.now)
+        add_saver(connection, row, actor, self.now, {})
         if head is not None:
             connection.execute("UPDATE items SET superseded_by = ? WHERE id = ?", (row, head[0]))
             told: tuple[dict[str, Any], dict[str, Any]] = {"superseded_by": None}, {"superseded_by": self.public_id}
@@ -160,11 +160,3 @@ class Summarize:
         connection.execute("INSERT INTO texts VALUES (?, NULL, ?, '{}')", (row, made.text))
         connection.execute("INSERT INTO summaries VALUES (?, ?, ?, ?)", (row, made.first, made.last, made.written_by))
         return row
-
-
-def _add_saver(connection: sqlite3.Connection, row: int, actor: Actor, now: int) -> None:
-    connection.execute(
-        "INSERT INTO savers (item_id, n, agent_id, client_id, session, origin, first_at, last_at)"
-        " VALUES (?, 0, ?, ?, ?, ?, ?, ?)",
-        (row, actor.agent_id, actor.client_id, actor.session, actor.origin, now, now),
-    )

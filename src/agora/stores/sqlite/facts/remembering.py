@@ -3,7 +3,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agora.errors import InvalidInput
 from agora.model.allowance import Allowances
@@ -13,10 +12,10 @@ from agora.model.instants import NEVER, maybe, maybe_micros, to_micros
 from agora.model.timeline import Outcome, Statement, outcome, reached
 from agora.ports.records import Embedded, VectorsNeeded
 from agora.stores.sqlite import fields, fulltext, journal, reads
-from agora.stores.sqlite.actors import ensure_actor, ensure_namespace
+from agora.stores.sqlite.actors import add_saver, ensure_actor, ensure_namespace
 from agora.stores.sqlite.allowance import Owner, charge_all
 from agora.stores.sqlite.facts import rows, settling, slots
-from agora.stores.sqlite.journal import Actor, Change, Operation
+from agora.stores.sqlite.journal import Actor
 from agora.stores.sqlite.rows import canonical
 from agora.stores.sqlite.saving import insert_passages
 from agora.text.identity import content_hash, normal_hash
@@ -77,7 +76,7 @@ class Remember:
             size = 0 if found.joins is not None else sum(len(text.encode()) for text in texts)
             charge_all(connection, self.allowances, actor, Owner("namespace", namespace_id, draft.namespace), size, now)
         if found.joins is not None:
-            return self._join(connection, namespace_id, found, found.joins, actor)
+            return self._join(connection, found, found.joins, actor)
         if found.multi and found.beside >= MOST_VALUES:
             raise InvalidInput(
                 "value",
@@ -91,19 +90,17 @@ class Remember:
         row = self._insert(connection, namespace_id, slot, found, actor, self.embedded)
         told = {"subject": draft.subject, "key": draft.key, "value": draft.value}
         told |= fields.mutable(connection, row)
-        sequence = self._record(connection, namespace_id, "save", row, actor, told)
+        sequence = journal.append_of(connection, row, "save", actor, now, after=told)
         settled = settling.settle(connection, slot, actor, now, but=(row,), since=found.since)
         return self._told(connection, settled, row, found, sequence)
 
-    def _join(
-        self, connection: sqlite3.Connection, namespace_id: int, found: Place, row: int, actor: Actor
-    ) -> Remembered:
+    def _join(self, connection: sqlite3.Connection, found: Place, row: int, actor: Actor) -> Remembered:
         before = fields.mutable(connection, row)
         fields.set_expiry(connection, row, fields.later(before["expires_at"], maybe_micros(self.draft.expires_at)))
         connection.execute("UPDATE items SET updated_at = max(updated_at, ?) WHERE id = ?", (self.now, row))
         self._add_saver(connection, row, actor)
         after = fields.mutable(connection, row)
-        sequence = self._record(connection, namespace_id, "merge", row, actor, after, before)
+        sequence = journal.append_of(connection, row, "merge", actor, self.now, before=before, after=after)
         joined = next(each for each in found.known if each.row == row)
         if after != before or rank(self.caller.origin) < joined.rank(NEVER):
             # Its word counts more than before, or for longer.
@@ -206,34 +203,7 @@ class Remember:
 
     def _add_saver(self, connection: sqlite3.Connection, row: int, actor: Actor) -> None:
         given = {"echo_of": echo} if (echo := reads.echo_of(connection, self.caller, self.content, self.now)) else {}
-        connection.execute(
-            "INSERT INTO savers (item_id, agent_id, client_id, session, origin, n, first_at, last_at, given)"
-            " VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(n) + 1, 0) FROM savers WHERE item_id = ?), ?, ?, ?)"
-            " ON CONFLICT (item_id, agent_id, client_id, session, origin)"
-            " DO UPDATE SET times = times + 1, last_at = excluded.last_at",
-            (
-                *(row, actor.agent_id, actor.client_id, actor.session, actor.origin),
-                *(row, self.now, self.now, canonical(given)),
-            ),
-        )
-
-    def _record(  # noqa: PLR0913, PLR0917 - the fields of one journal row
-        self,
-        connection: sqlite3.Connection,
-        namespace_id: int,
-        operation: Operation,
-        row: int,
-        actor: Actor,
-        after: dict[str, Any],
-        before: dict[str, Any] | None = None,
-    ) -> int:
-        public_id, exact = connection.execute(
-            "SELECT public_id, content_hash FROM items WHERE id = ?", (row,)
-        ).fetchone()
-        change = Change(
-            *(self.now, namespace_id, self.draft.namespace, operation, row, public_id, exact), before, after
-        )
-        return journal.append(connection, change, actor)
+        add_saver(connection, row, actor, self.now, given)
 
 
 def place(

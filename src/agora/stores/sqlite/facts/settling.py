@@ -16,7 +16,7 @@ from agora.model.instants import NEVER
 from agora.model.timeline import Statement, outcome, reached
 from agora.stores.sqlite import fulltext, journal
 from agora.stores.sqlite.facts import slots
-from agora.stores.sqlite.journal import Actor, Change
+from agora.stores.sqlite.journal import Actor
 
 _STANDING = (
     "SELECT i.id, i.superseded_by, i.expires_at, i.contests, i.forgotten_at IS NULL AND i.purged_at IS NULL,"
@@ -156,23 +156,11 @@ def _write(connection: sqlite3.Connection, row: int, before: Ends, after: Ends, 
 
 
 def _record(connection: sqlite3.Connection, row: int, before: Ends, after: Ends, actor: Actor, now: int) -> None:
-    namespace_id, namespace, public_id, content_hash = connection.execute(
-        "SELECT i.namespace_id, n.name, i.public_id, i.content_hash FROM items i"
-        " JOIN namespaces n ON n.id = i.namespace_id WHERE i.id = ?",
-        (row,),
-    ).fetchone()
     operation: journal.Operation = "supersede"
     if after.superseded_by is None and after.contests is not None and before.contests is None:
         operation = "contest"
-    journal.append(
-        connection,
-        Change(
-            *(now, namespace_id, namespace, operation, row, public_id, content_hash),
-            _named(connection, before),
-            _named(connection, after),
-        ),
-        actor,
-    )
+    was, will_be = _named(connection, before), _named(connection, after)
+    journal.append_of(connection, row, operation, actor, now, before=was, after=will_be)
 
 
 def _named(connection: sqlite3.Connection, ends: Ends) -> dict[str, object]:
